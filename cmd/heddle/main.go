@@ -1,0 +1,80 @@
+// Command heddle trains and reinforces transformers, every layer visible and measured.
+//
+// One verb a file: flags are parsed into a struct, the struct makes one call into a library, the result is printed.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"heddle/internal/cli"
+)
+
+type commands struct {
+	JSON  bool   `help:"Print the result as one JSON object on stdout."`
+	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
+
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run(env *cli.Env) error {
+	return env.Emit(map[string]string{"version": version}, func(w io.Writer) { fmt.Fprintln(w, "heddle", version) })
+}
+
+const version = "0.1.0"
+
+func main() {
+	// The first interrupt asks the verb to finish and save; after it the handler is removed, so that a second one ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole command: tests call it with their own streams.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
+	env := &cli.Env{In: in, Out: out, Err: errw}
+	for _, a := range args { // also when the command line itself is wrong
+		if a == "--" {
+			break
+		}
+		env.JSON = env.JSON || a == "--json"
+	}
+	var c commands
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("heddle"),
+		kong.Description("Trains and reinforces transformers, from the swizzled tile up to the policy gradient."),
+		kong.Writers(out, errw), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(env))
+	if err != nil {
+		return env.Report(err)
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 { // --help has printed and is done
+		return exited
+	}
+	if err != nil {
+		return env.Report(&cli.Error{Code: cli.Usage, Err: err, Hint: "heddle --help"})
+	}
+	env.JSON = c.JSON
+	env.Terminal = isTerminal(errw)
+	env.Color = c.Color == "always" || c.Color == "auto" && os.Getenv("NO_COLOR") == "" && isTerminal(out)
+	err = k.Run()
+	if errors.Is(err, syscall.EPIPE) {
+		return cli.OK // a closed pipe is the reader's choice
+	}
+	return env.Report(err)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && cli.IsTerminal(f)
+}

@@ -1,0 +1,103 @@
+// Package cli holds what every verb of the command line shares: streams, exit codes and the two output forms.
+//
+// A verb returns data; Env prints it, as one JSON object under --json or as text for people. Start with Env.
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Exit codes of the heddle command.
+const (
+	OK      = 0
+	Failed  = 1  // something went wrong while running
+	Usage   = 2  // the command line makes no sense
+	Invalid = 3  // configuration or data is invalid; nothing was written
+	Absent  = 4  // a GPU, driver, library or program is missing
+	Check   = 5  // a check failed: parity, gate
+	Retry   = 75 // the same command may succeed later
+	Signal  = 128
+)
+
+// Error is an error that knows its exit code and, where there is one, the next thing to type.
+type Error struct {
+	Code int
+	Err  error
+	Hint string
+}
+
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + "; hint: " + e.Hint
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Exit wraps err with an exit code.
+func Exit(code int, err error) error { return &Error{Code: code, Err: err} }
+
+// Exitf makes an error with an exit code.
+func Exitf(code int, format string, args ...any) error {
+	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Code is the exit code of err: 0 for nil, Failed where err does not say.
+func Code(err error) int {
+	if err == nil {
+		return OK
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return Failed
+}
+
+// Env is what a verb may touch of the world: streams and how to print on them.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	JSON     bool // one JSON object on Out, talk on Err
+	Color    bool // Out is a terminal that wants colour
+	Terminal bool // Err is a terminal: progress may redraw its line
+}
+
+// Emit prints a result: v as one JSON object under --json, else whatever text writes.
+func (e *Env) Emit(v any, text func(w io.Writer)) error {
+	if e.JSON {
+		enc := json.NewEncoder(e.Out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	}
+	text(e.Out)
+	return nil
+}
+
+// Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out.
+func (e *Env) Report(err error) int {
+	code := Code(err)
+	if code == OK {
+		return code
+	}
+	if e.JSON {
+		o := map[string]any{"error": err.Error(), "code": code}
+		if x, ok := errors.AsType[*Error](err); ok && x.Hint != "" {
+			o["error"], o["hint"] = x.Err.Error(), x.Hint
+		}
+		json.NewEncoder(e.Out).Encode(o)
+		return code
+	}
+	fmt.Fprintln(e.Err, "heddle:", err)
+	return code
+}
+
+// IsTerminal tells whether f is a character device.
+func IsTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
