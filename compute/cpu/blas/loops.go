@@ -11,19 +11,15 @@ func blockLen(k int) int {
 	return (k + blocks - 1) / blocks
 }
 
-// scratch is what the workers of a pool pack into, one entry each.
-type scratch[T Float] []struct{ a, b, c []T }
+// scratch is what a thread packs into.
+type scratch[T Float] struct{ b, edge []T }
 
 func scratchOf[T Float](p *Pool) *scratch[T] {
 	var s any = &p.f32
 	if _, double := any(T(0)).(float64); double {
 		s = &p.f64
 	}
-	sc := s.(*scratch[T])
-	if *sc == nil {
-		*sc = make(scratch[T], p.threads)
-	}
-	return sc
+	return s.(*scratch[T])
 }
 
 func grow[T Float](buf *[]T, n int) []T {
@@ -63,19 +59,27 @@ type loops[T Float] struct {
 // run cuts the work into windows of C and computes them on the pool. Workers
 // share nothing: each packs what it reads.
 func run[T Float](p *Pool, g *Params[T]) {
-	l := &loops[T]{g: g, kern: kernelFor[T](p.set), sc: *scratchOf[T](p)}
+	l := loops[T]{g: g, kern: kernelFor[T](p.set)}
 	batch := max(1, g.Batch)
-	if p.threads == 1 || batch*g.M*g.N*max(1, g.K) < smallWork {
+	if p.Threads() == 1 || batch*g.M*g.N*max(1, g.K) < smallWork {
+		s := scratchOf[T](p.Worker(0))
 		for b := range batch {
-			l.window(0, block{b, 0, g.M, 0, g.N})
+			l.window(s, block{b, 0, g.M, 0, g.N})
 		}
 		return
 	}
-	gm, gn := l.grid((p.threads + batch - 1) / batch)
+	l.spread(p, batch)
+}
+
+// spread is run on several threads.
+func (l loops[T]) spread(p *Pool, batch int) {
+	g := l.g
+	gm, gn := l.grid((p.Threads() + batch - 1) / batch)
 	p.Run(batch*gm*gn, func(worker, t int) {
 		b, r := t/(gm*gn), t%(gm*gn)
 		i, j := r/gn, r%gn
-		l.window(worker, block{b, cut(g.M, gm, i, l.kern.mr), cut(g.M, gm, i+1, l.kern.mr), cut(g.N, gn, j, l.kern.nr), cut(g.N, gn, j+1, l.kern.nr)})
+		l.window(scratchOf[T](p.Worker(worker)), block{
+			b, cut(g.M, gm, i, l.kern.mr), cut(g.M, gm, i+1, l.kern.mr), cut(g.N, gn, j, l.kern.nr), cut(g.N, gn, j+1, l.kern.nr)})
 	})
 }
 
@@ -112,7 +116,7 @@ func (l *loops[T]) grid(threads int) (gm, gn int) {
 }
 
 // window computes C[i0:i1, j0:j1] of one product.
-func (l *loops[T]) window(worker int, w block) {
+func (l *loops[T]) window(s *scratch[T], w block) {
 	g := l.g
 	if w.i0 >= w.i1 || w.j0 >= w.j1 {
 		return
@@ -133,9 +137,9 @@ func (l *loops[T]) window(worker int, w block) {
 		kc := blockLen(g.K)
 		for k := 0; k < g.K; k += kc {
 			depth := min(kc, g.K-k)
-			p := l.panels(worker, w, j, jn, k, depth)
+			p := l.panels(s, w, j, jn, k, depth)
 			add := g.Accumulate || k > 0
-			l.rows(worker, a, p, c, span{w.i0, w.i1, j, jn, k, depth, add})
+			l.rows(s, a, p, c, span{w.i0, w.i1, j, jn, k, depth, add})
 		}
 	}
 }
@@ -169,14 +173,13 @@ const noPackRows = 16
 
 // panels gives the block B[k:k+depth, j:j+jn], packing it unless it was packed
 // before or few rows will read it.
-func (l *loops[T]) panels(worker int, w block, j, jn, k, depth int) panelled[T] {
+func (l *loops[T]) panels(s *scratch[T], w block, j, jn, k, depth int) panelled[T] {
 	g, nr := l.g, l.kern.nr
 	if pb := g.Packed; pb != nil {
 		all := (g.N + nr - 1) / nr
 		return panelled[T]{data: pb.Data[k*all*nr+j*depth:], panel: depth * nr, row: nr}
 	}
 	b := viewOf(g.B[w.batch*g.StrideB:], g.LDB, g.TransB).at(k, j)
-	s := &l.sc[worker]
 	full, edge := jn/nr, jn%nr
 	if w.i1-w.i0 <= noPackRows && !g.TransB {
 		p := panelled[T]{data: b.data, panel: nr, row: g.LDB}
@@ -195,9 +198,9 @@ func (l *loops[T]) panels(worker int, w block, j, jn, k, depth int) panelled[T] 
 
 // rows runs the tiles of a span: for each group of rows that fits the L2 cache,
 // each panel of B meets every tile of A.
-func (l *loops[T]) rows(worker int, a view[T], p panelled[T], c []T, s span) {
+func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span) {
 	mr, nr := l.kern.mr, l.kern.nr
-	t := tile[T]{depth: s.depth, ldc: l.g.LDC, add: s.add, edge: grow(&l.sc[worker].c, mr*nr)}
+	t := tile[T]{depth: s.depth, ldc: l.g.LDC, add: s.add, edge: grow(&sc.edge, mr*nr)}
 	mc := l.kern.mc
 	for i0 := s.i0; i0 < s.i1; i0 += mc {
 		i1 := min(s.i1, i0+mc)

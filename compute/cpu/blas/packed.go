@@ -42,10 +42,17 @@ func PackB[T Float](p *Pool, pb *PackedB[T], b []T, ldb int, trans bool) {
 		depth := min(kc, k-k0)
 		block := pb.Data[k0*panels*kern.nr:]
 		v := viewOf(b, ldb, trans).at(k0, 0)
-		p.Run(panels, func(_, j int) {
+		for j := range panels {
 			kern.packB(block[j*depth*kern.nr:], v.at(0, j*kern.nr), depth, min(kern.nr, n-j*kern.nr))
-		})
+		}
 	}
+}
+
+// Reuse points pb at memory for a k×n matrix, PackedLen elements or more, that
+// PackB filled before or will fill.
+func (pb *PackedB[T]) Reuse(p *Pool, data []T, k, n int) {
+	pb.K, pb.N, pb.set = k, n, p.set
+	pb.Data = data[:PackedLen[T](p, k, n)]
 }
 
 func (pb *PackedB[T]) check(set Set, k, n int) {

@@ -11,9 +11,9 @@ import (
 //
 // Results never depend on the number of threads.
 type Pool struct {
-	threads int
 	set     Set
-	work    chan task // nil when threads == 1
+	workers []*Pool   // a pool of one thread for each thread; the pool itself when it has one
+	work    chan task // nil when there is one thread
 	wait    sync.WaitGroup
 	f32     scratch[float32]
 	f64     scratch[float64]
@@ -35,13 +35,22 @@ func NewPoolFor(set Set, threads int) *Pool {
 	if !set.Runs() {
 		set = Portable
 	}
-	p := &Pool{threads: max(1, threads), set: set}
-	if p.threads > 1 {
-		p.work = make(chan task, p.threads-1)
-		for range p.threads - 1 {
+	if threads <= 1 {
+		return solo(set)
+	}
+	p := &Pool{set: set, work: make(chan task, threads-1)}
+	for i := range threads {
+		p.workers = append(p.workers, solo(set))
+		if i > 0 {
 			go worker(p.work, &p.wait)
 		}
 	}
+	return p
+}
+
+func solo(set Set) *Pool {
+	p := &Pool{set: set}
+	p.workers = []*Pool{p}
 	return p
 }
 
@@ -55,7 +64,10 @@ func worker(work chan task, wait *sync.WaitGroup) {
 }
 
 // Threads is the number of threads Run spreads over.
-func (p *Pool) Threads() int { return p.threads }
+func (p *Pool) Threads() int { return len(p.workers) }
+
+// Worker is a pool of one thread for what f computes inside Run.
+func (p *Pool) Worker(i int) *Pool { return p.workers[i] }
 
 // Set is the instruction set the pool's kernels use.
 func (p *Pool) Set() Set { return p.set }
@@ -68,10 +80,10 @@ func (p *Pool) Close() {
 }
 
 // Run calls f(worker, i) for i = 0 … n−1 and returns when all are done. Worker
-// w takes i = w, w+threads, …; 0 ≤ worker < Threads() names the scratch f may
-// use. f must not call Run.
+// w takes i = w, w+threads, …. f must not use p itself, but may use
+// p.Worker(worker).
 func (p *Pool) Run(n int, f func(worker, i int)) {
-	helpers := min(p.threads, n) - 1
+	helpers := min(len(p.workers), n) - 1
 	if helpers <= 0 {
 		for i := range n {
 			f(0, i)
@@ -80,9 +92,9 @@ func (p *Pool) Run(n int, f func(worker, i int)) {
 	}
 	p.wait.Add(helpers)
 	for w := 1; w <= helpers; w++ {
-		p.work <- task{f: f, worker: w, from: w, step: p.threads, end: n}
+		p.work <- task{f: f, worker: w, from: w, step: len(p.workers), end: n}
 	}
-	for i := 0; i < n; i += p.threads {
+	for i := 0; i < n; i += len(p.workers) {
 		f(0, i)
 	}
 	p.wait.Wait()
