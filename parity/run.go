@@ -51,7 +51,6 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 	res := &Result{Grads: map[string][]float64{}, Ranks: make([]RankResult, s.Mesh.Size())}
 	c := collector{res: res, seen: map[string][]bool{}}
 	err = train.Ranks(s.Mesh, o.On, func(r *train.Rank) error {
-		r.Dev.Log = &compute.Log{}
 		r.Grp.Meter = comm.NewMeter()
 		r.Grp.Alter(o.Alter)
 		m, err := model.New(in.Config, s, r.Dev, r.Grp)
@@ -61,6 +60,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		if err := m.Shards.Load(in.Weights); err != nil {
 			return err
 		}
+		r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
 		loss, norm := gradient(m, r, in)
 		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter}
 		if !o.On.Dry {
