@@ -6,7 +6,7 @@
 //	(*Loader).Next() (*Batch, error)                         the next global batch; io.EOF after Pack.Epochs
 //	(*Batch).Shard(rank, size) *Batch                        the rows of one data rank
 //	(*Loader).Cursor() Cursor, Seek(Cursor) error            a position that survives a restart exactly, whatever the layout
-//	NewEval(corpus, tokenizer, EvalPack) (*Eval, error)      whole held-out documents; Eval.Batches() iter.Seq2[*Batch, error], Eval.Bytes
+//	NewEval(corpus, tokenizer, EvalPack) (*Eval, error)      whole held-out documents; Eval.Batches() iter.Seq[*Batch], Eval.Bytes
 //	(*Corpus).Summary() Summary                              what was listed, read, packed, dropped, with the reason
 //
 // The text of an epoch is one stream of tokens: separator, document, separator, document, …, separator. A sample is Seq inputs of it with the

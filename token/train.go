@@ -71,7 +71,9 @@ type candidate struct {
 	count int64
 }
 
-func moreFrequent(a, b candidate) bool { return a.count > b.count || a.count == b.count && a.key < b.key }
+func moreFrequent(a, b candidate) bool {
+	return a.count > b.count || a.count == b.count && a.key < b.key
+}
 
 func newTrainer(merges int) *trainer {
 	return &trainer{pair: make(map[uint64]*pairStat), merges: make([]merge, 0, merges)}
