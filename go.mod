@@ -20,4 +20,7 @@ require (
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	golang.org/x/image v0.30.0 // indirect
+require (
+	github.com/ebitengine/purego v0.11.3 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )
