@@ -22,9 +22,9 @@ type Config struct {
 	Accumulate int    `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
 	Steps      int    `yaml:"steps" json:"steps"`
 	Seed       uint64 `yaml:"seed" json:"seed"`
-	DType      string `yaml:"dtype" json:"dtype"`           // f32 or f64
-	EvalEvery  int    `yaml:"eval_every" json:"eval_every"` // steps between evaluations on EvalBytes of text; 0: at the end only
-	EvalBytes  int64  `yaml:"eval_bytes" json:"eval_bytes"`
+	DType      string `yaml:"dtype" json:"dtype"`             // f32 or f64
+	EvalEvery  int    `yaml:"eval_every" json:"eval_every"`   // steps between evaluations; 0: at the end only
+	EvalBytes  int64  `yaml:"eval_bytes" json:"eval_bytes"`   // of held-out text, whole files, to evaluate on; 0: all of it
 	Samples    int    `yaml:"samples" json:"samples"`         // tokens of each sample at the end; 0: none
 	TraceSteps int    `yaml:"trace_steps" json:"trace_steps"` // steps recorded in trace.json, from the third on
 	Out        string `yaml:"out" json:"out"`                 // the run's folder; empty: runs/ and the time
@@ -46,7 +46,7 @@ func Default() Config {
 		Data:     Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
 		Optim:    optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
 		Schedule: optim.Schedule{Peak: 5e-3, Floor: 0.1, Warmup: 20},
-		Seq:      256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 32 << 10, Samples: 64, TraceSteps: 2,
+		Seq:      256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2,
 	}
 }
 
@@ -79,8 +79,6 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 		return nil, fmt.Errorf("train: schedule.lr %g must be positive and schedule.floor %g within 0 to 1", c.Schedule.Peak, c.Schedule.Floor)
 	case c.EvalBytes < 0:
 		return nil, fmt.Errorf("train: eval_bytes is %d, want 0 or more", c.EvalBytes)
-	case c.EvalEvery > 0 && c.EvalBytes == 0:
-		return nil, fmt.Errorf("train: eval_every has no effect with eval_bytes 0")
 	case c.Samples >= c.Seq:
 		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d", c.Samples, c.Seq)
 	}

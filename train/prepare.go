@@ -19,8 +19,7 @@ type Job struct {
 	Tokenizer *token.Tokenizer
 	Corpus    *data.Corpus
 	Loader    *data.Loader
-	Eval      *data.Eval // all that is held out
-	Glance    *data.Eval // the part that eval_every looks at; nil if it never does
+	Eval      *data.Eval
 }
 
 // Invalid marks an error in configuration or data, found before anything was written.
@@ -50,15 +49,8 @@ func Prepare(c Config, talk func(format string, args ...any)) (*Job, error) {
 	if j.Loader, err = data.NewLoader(j.Corpus, j.Tokenizer, data.Pack{Seq: c.Seq, Batch: c.Batch, Seed: c.Seed}); err != nil {
 		return nil, invalid(err)
 	}
-	pack := data.EvalPack{Seq: c.Seq, Batch: c.Batch}
-	if j.Eval, err = data.NewEval(j.Corpus, j.Tokenizer, pack); err != nil {
+	if j.Eval, err = data.NewEval(j.Corpus, j.Tokenizer, data.EvalPack{Seq: c.Seq, Batch: c.Batch, Bytes: c.EvalBytes}); err != nil {
 		return nil, invalid(err)
-	}
-	if c.EvalEvery > 0 {
-		pack.Bytes = c.EvalBytes
-		if j.Glance, err = data.NewEval(j.Corpus, j.Tokenizer, pack); err != nil {
-			return nil, invalid(err)
-		}
 	}
 	return j, nil
 }

@@ -38,7 +38,7 @@ type Result struct {
 	Steps       int
 	Tokens      int64
 	Train       []Metrics
-	Eval        Evaluation // at the end, on all that is held out; zero if the run was stopped
+	Eval        Evaluation // at the end; zero if the run was stopped
 	Stopped     bool       // before its last step
 	TrainTime   time.Duration
 	Collectives []comm.Summary
@@ -159,8 +159,8 @@ func (w *worker) train(batches <-chan *data.Batch) error {
 			w.res.Steps, w.res.Tokens, w.res.Train = step, tokens, append(w.res.Train, m)
 			w.on(Event{Step: &m})
 		}
-		if w.job.Glance != nil && step%c.EvalEvery == 0 && step < c.Steps {
-			w.glance(w.job.Glance, step)
+		if c.EvalEvery > 0 && step%c.EvalEvery == 0 && step < c.Steps {
+			w.glance(w.job.Eval, step)
 		}
 	}
 	w.Dev.Rec = nil
@@ -200,11 +200,11 @@ func (w *worker) glance(e *data.Eval, step int) Evaluation {
 	return v
 }
 
-// finish evaluates on everything held out and lets the model write.
+// finish evaluates and lets the model write.
 func (w *worker) finish() {
 	c := &w.job.Config
 	if w.lead {
-		w.on(Event{Talk: "evaluating on all held-out text"})
+		w.on(Event{Talk: "evaluating on held-out text"})
 	}
 	v := w.glance(w.job.Eval, c.Steps)
 	if w.lead {
