@@ -104,7 +104,7 @@ func (c Config) hint(missing []string) string {
 
 // fields names the fields of config.json that decide the parameter's shape.
 func (p Param) fields() string {
-	switch strings.TrimSuffix(string(p.Role), ".bias") {
+	switch strings.TrimSuffix(string(p.Role), "_bias") {
 	case string(Embed), string(Head):
 		return "compare vocab_size and hidden_size"
 	case string(Position):

@@ -5,35 +5,35 @@ import "fmt"
 // Role is what a parameter does in the model, in our words.
 type Role string
 
-// The roles outside layers, then those inside. A role ending in .bias goes with the weight before it.
+// The roles outside layers, then those inside. A role ending in _bias goes with the weight before it.
 const (
 	Embed         Role = "embed"     // [V, H]
 	Position      Role = "position"  // [Positions, H], learned
 	FinalNorm     Role = "norm"      // [H]
-	FinalNormBias Role = "norm.bias" // [H]
+	FinalNormBias Role = "norm_bias" // [H]
 	Head          Role = "head"      // [V, H]; absent when tied
 
-	AttnNorm     Role = "attn.norm"      // [H]
-	AttnNormBias Role = "attn.norm.bias" // [H]
-	Q            Role = "attn.q"         // [A·D, H]
-	QBias        Role = "attn.q.bias"    // [A·D]
-	K            Role = "attn.k"         // [G·D, H]
-	KBias        Role = "attn.k.bias"    // [G·D]
-	V            Role = "attn.v"         // [G·D, H]
-	VBias        Role = "attn.v.bias"    // [G·D]
-	QNorm        Role = "attn.q.norm"    // [D]
-	KNorm        Role = "attn.k.norm"    // [D]
-	O            Role = "attn.o"         // [H, A·D]
-	OBias        Role = "attn.o.bias"    // [H]
-	MLPNorm      Role = "mlp.norm"       // [H]
-	MLPNormBias  Role = "mlp.norm.bias"  // [H]
-	Gate         Role = "mlp.gate"       // [F, H]
-	GateBias     Role = "mlp.gate.bias"  // [F]
-	Up           Role = "mlp.up"         // [F, H]
-	UpBias       Role = "mlp.up.bias"    // [F]
-	Down         Role = "mlp.down"       // [H, F]
-	DownBias     Role = "mlp.down.bias"  // [H]
-	Router       Role = "mlp.router"     // [E, H]
+	AttnNorm     Role = "attention.norm"      // [H]
+	AttnNormBias Role = "attention.norm_bias" // [H]
+	Q            Role = "attention.q"         // [A·D, H]
+	QBias        Role = "attention.q_bias"    // [A·D]
+	K            Role = "attention.k"         // [G·D, H]
+	KBias        Role = "attention.k_bias"    // [G·D]
+	V            Role = "attention.v"         // [G·D, H]
+	VBias        Role = "attention.v_bias"    // [G·D]
+	QNorm        Role = "attention.q_norm"    // [D]
+	KNorm        Role = "attention.k_norm"    // [D]
+	O            Role = "attention.o"         // [H, A·D]
+	OBias        Role = "attention.o_bias"    // [H]
+	MLPNorm      Role = "mlp.norm"            // [H]
+	MLPNormBias  Role = "mlp.norm_bias"       // [H]
+	Gate         Role = "mlp.gate"            // [F, H]
+	GateBias     Role = "mlp.gate_bias"       // [F]
+	Up           Role = "mlp.up"              // [F, H]
+	UpBias       Role = "mlp.up_bias"         // [F]
+	Down         Role = "mlp.down"            // [H, F]
+	DownBias     Role = "mlp.down_bias"       // [H]
+	Router       Role = "mlp.router"          // [E, H]
 )
 
 // Param is one parameter of a model: what it is to us, and where transformers keeps it.
@@ -49,14 +49,14 @@ type Param struct {
 	From       int    // ours is From, From+1, … of the tensor's last dim (gpt2 keeps q, k, v side by side); 0 and as wide as the tensor otherwise
 }
 
-// Ours is the parameter's name in heddle: its role, after "layer.N." and before ".expert.N" where it has them.
+// Ours is the parameter's name in heddle: its role, after "layers.N." and before ".expert.N" where it has them.
 func (p Param) Ours() string {
 	s := string(p.Role)
 	if p.Expert >= 0 {
 		s = fmt.Sprintf("%s.expert.%d", s, p.Expert)
 	}
 	if p.Layer >= 0 {
-		s = fmt.Sprintf("layer.%d.%s", p.Layer, s)
+		s = fmt.Sprintf("layers.%d.%s", p.Layer, s)
 	}
 	return s
 }
@@ -102,7 +102,7 @@ func (c Config) llamaLayer(list []Param, l int) []Param {
 	linear := func(role Role, name string, bias bool, out, in int) {
 		add(role, name+".weight", out, in)
 		if bias {
-			add(role+".bias", name+".bias", out)
+			add(role+"_bias", name+".bias", out)
 		}
 	}
 	add(AttnNorm, "input_layernorm.weight", h)
@@ -142,7 +142,7 @@ func (c Config) gpt2Params() []Param {
 		linear := func(role Role, name string, out, in, from, width int) { // the tensor is [in, width]; ours are out columns of it
 			list = append(list,
 				Param{Role: role, Layer: l, Expert: -1, Shape: []int{out, in}, Name: at + name + ".weight", Stored: []int{in, width}, Transposed: true, From: from},
-				Param{Role: role + ".bias", Layer: l, Expert: -1, Shape: []int{out}, Name: at + name + ".bias", Stored: []int{width}, From: from})
+				Param{Role: role + "_bias", Layer: l, Expert: -1, Shape: []int{out}, Name: at + name + ".bias", Stored: []int{width}, From: from})
 		}
 		list = append(list, plain(AttnNorm, l, at+"ln_1.weight", h), plain(AttnNormBias, l, at+"ln_1.bias", h))
 		linear(Q, "attn.c_attn", h, h, 0, 3*h)
