@@ -118,7 +118,7 @@ func (f *Folder) model(j *Job, r *Result) error {
 		if err := r.Weights.WriteHF(filepath.Join(dir, "model.safetensors"), table); err != nil {
 			return err
 		}
-		text, err := j.Config.Model.HF(j.Config.Seq)
+		text, err := j.Config.Model.ToHF(j.Config.Seq).Encode()
 		if err != nil {
 			return err
 		}
