@@ -19,7 +19,7 @@ type Library struct {
 func Open(path string) (*Library, error) {
 	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
-		return nil, fmt.Errorf("dl: %s: %w", path, err)
+		return nil, fmt.Errorf("dl: %w", err) // the message names the path
 	}
 	return &Library{path, h}, nil
 }
