@@ -14,6 +14,7 @@ import (
 // GEMM is a run of a kernel against cuBLAS.
 type GEMM struct {
 	PTX, Tile string // the kernel's file, and its tile where the file's name does not say it
+	Driver    string // the driver's library; empty for the usual one
 	Device    int
 	CuBLAS    []string // candidate folders of the peer, from cublas.Find
 	Cache     string   // folder of compiled kernels; empty keeps none
@@ -24,6 +25,7 @@ type GEMM struct {
 	Graphs    []int // squares for Graph
 	Pairs     int
 	Rounds    int
+	Launches  int // in one graph
 	Idle      time.Duration
 	Block     time.Duration
 
@@ -73,7 +75,7 @@ func (g GEMM) open() (*session, error) {
 	if s.kernel, err = ReadTilePTX(g.PTX, g.Tile); err != nil {
 		return nil, err
 	}
-	driver, err := cuda.Open("")
+	driver, err := cuda.Open(g.Driver)
 	if err != nil {
 		return nil, err
 	}
@@ -174,11 +176,11 @@ func (s *session) shape(n int) error {
 		run   func() ([]Samples, error)
 	}{
 		{"single", s.cfg.Sizes, func() ([]Samples, error) { return s.protocol.Single(sides, s.cfg.Pairs, s.cfg.Idle) }},
-		{"graph-rotating", s.cfg.Graphs, func() ([]Samples, error) { return s.protocol.Graph(sides, 200, s.cfg.Pairs, s.cfg.Idle) }},
+		{"graph-rotating", s.cfg.Graphs, func() ([]Samples, error) { return s.protocol.Graph(sides, s.cfg.Launches, s.cfg.Pairs, s.cfg.Idle) }},
 		{"graph-warm", s.cfg.Graphs, func() ([]Samples, error) {
 			s.protocol.Sets = 1
 			defer func() { s.protocol.Sets = len(o.sets) }()
-			return s.protocol.Graph(sides, 200, s.cfg.Pairs, s.cfg.Idle)
+			return s.protocol.Graph(sides, s.cfg.Launches, s.cfg.Pairs, s.cfg.Idle)
 		}},
 		{"sustained", s.cfg.Sustained, func() ([]Samples, error) {
 			return s.protocol.Sustained(sides, s.cfg.Rounds, s.cfg.Block, s.cfg.Block/5)

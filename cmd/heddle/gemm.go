@@ -28,9 +28,9 @@ type gemmBenchCmd struct {
 	CuBLAS    string        `name:"cublas" help:"Folder of libcublas; looked for where it is not given." placeholder:"DIR"`
 	Sizes     []int         `default:"1024,2048,4096,6144,8192,12288,16384" help:"Squares for single launches."`
 	Sustained []int         `default:"4096,6144,8192,12288,16384" help:"Squares for seconds back to back, with joules."`
-	Graphs    []int         `default:"1024" help:"Squares for 200 launches in one graph, with rotating and with warm buffers."`
+	Graphs    []int         `default:"512,1024" help:"Squares for 200 launches in one graph, with rotating and with warm buffers."`
 	Pairs     int           `default:"50" help:"Rounds of single launches."`
-	Rounds    int           `default:"4" help:"Rounds of sustained blocks."`
+	Rounds    int           `default:"5" help:"Rounds of sustained blocks."`
 	Idle      time.Duration `default:"50ms" help:"Rest before each single launch."`
 	Block     time.Duration `default:"2s" help:"Length of a sustained block."`
 	Device    int           `default:"0" help:"Which GPU."`
@@ -70,7 +70,7 @@ func (c *gemmBenchCmd) measure(ctx context.Context, env *cli.Env) error {
 		cache = filepath.Join(cache, "heddle", "cubin")
 	}
 	g := bench.GEMM{PTX: c.PTX, Tile: c.Tile, Device: c.Device, CuBLAS: findCuBLAS(c.CuBLAS), Cache: cache, Command: "heddle " + strings.Join(os.Args[1:], " "),
-		Sizes: c.Sizes, Sustained: c.Sustained, Graphs: c.Graphs, Pairs: c.Pairs, Rounds: c.Rounds, Idle: c.Idle, Block: c.Block,
+		Sizes: c.Sizes, Sustained: c.Sustained, Graphs: c.Graphs, Pairs: c.Pairs, Rounds: c.Rounds, Launches: 200, Idle: c.Idle, Block: c.Block,
 		Progress: func(format string, args ...any) { fmt.Fprintf(env.Err, format+"\n", args...) },
 		Store: func(r *bench.Result) error {
 			if c.Out == "" {

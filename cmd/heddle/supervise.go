@@ -25,9 +25,14 @@ func supervise(ctx context.Context, env *cli.Env, limit, stall time.Duration, bo
 	if err != nil {
 		return err
 	}
+	return watch(ctx, env, limit, stall, self, os.Args[1:]...)
+}
+
+// watch runs a program under supervise's two limits and passes on what it prints.
+func watch(ctx context.Context, env *cli.Env, limit, stall time.Duration, program string, args ...string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := exec.CommandContext(ctx, self, os.Args[1:]...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), childMark+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -36,13 +41,13 @@ func supervise(ctx context.Context, env *cli.Env, limit, stall time.Duration, bo
 	defer quiet.Stop()
 	defer time.AfterFunc(limit, func() { cancel(fmt.Errorf("ran past its limit of %v; killed", limit)) }).Stop()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = env.In, &watched{env.Out, quiet, stall}, &watched{env.Err, quiet, stall}
-	err = cmd.Run()
+	err := cmd.Run()
 	if cause := context.Cause(ctx); cause != nil {
 		return cli.Exit(cli.Failed, cause)
 	}
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		if e.ExitCode() < 0 {
-			return cli.Exitf(cli.Failed, "the measuring process died: %v", e)
+			return cli.Exitf(cli.Failed, "the child process died: %v", e)
 		}
 		return cli.Exited(e.ExitCode())
 	}

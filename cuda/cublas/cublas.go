@@ -35,8 +35,17 @@ func Find(hint, python string) []string {
 	}
 	dirs := []string{""}
 	patterns := []string{"/usr/local/cuda/lib64", "/usr/local/cuda*/lib64", "/usr/lib/python3*/site-packages/nvidia/*/lib", "/usr/local/lib/python3*/*-packages/nvidia/*/lib"}
-	if python != "" {
-		patterns = append([]string{filepath.Join(filepath.Dir(filepath.Dir(python)), "lib/python3*/site-packages/nvidia/*/lib")}, patterns...)
+	// An environment's python is often a link to a link to the system's: each step may be the one with packages.
+	for hops := 0; python != "" && hops < 8; hops++ {
+		patterns = append(patterns, filepath.Join(filepath.Dir(filepath.Dir(python)), "lib/python3*/site-packages/nvidia/*/lib"))
+		next, err := os.Readlink(python)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(python), next)
+		}
+		python = next
 	}
 	for _, p := range patterns {
 		found, _ := filepath.Glob(p) // these patterns are well formed

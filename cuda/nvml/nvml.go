@@ -12,7 +12,7 @@ import (
 
 // Library is an initialised libnvidia-ml.
 type Library struct {
-	handleByPCI, power, energy, clock, maxClock, reasons, temperature, limit, version, errorString dl.Func
+	handleByPCI, power, energy, clock, maxClock, reasons, temperature, limit, version dl.Func
 }
 
 // Open opens libnvidia-ml.so.1, or path where it is not empty.
@@ -30,13 +30,19 @@ func Open(path string) (*Library, error) {
 		name string
 		f    *dl.Func
 	}{
-		{"nvmlInit_v2", &start}, {"nvmlErrorString", &l.errorString}, {"nvmlSystemGetDriverVersion", &l.version},
+		{"nvmlInit_v2", &start}, {"nvmlSystemGetDriverVersion", &l.version},
 		{"nvmlDeviceGetHandleByPciBusId_v2", &l.handleByPCI}, {"nvmlDeviceGetPowerUsage", &l.power},
 		{"nvmlDeviceGetTotalEnergyConsumption", &l.energy}, {"nvmlDeviceGetClockInfo", &l.clock}, {"nvmlDeviceGetMaxClockInfo", &l.maxClock},
-		{"nvmlDeviceGetCurrentClocksThrottleReasons", &l.reasons}, {"nvmlDeviceGetTemperature", &l.temperature},
+		{"nvmlDeviceGetTemperature", &l.temperature},
 		{"nvmlDeviceGetEnforcedPowerLimit", &l.limit},
 	} {
 		if *s.f, err = lib.Func(s.name); err != nil {
+			return nil, fmt.Errorf("nvml: %w", err)
+		}
+	}
+	// The reasons were renamed in driver 535; the old name may go one day.
+	if l.reasons, err = lib.Func("nvmlDeviceGetCurrentClocksEventReasons"); err != nil {
+		if l.reasons, err = lib.Func("nvmlDeviceGetCurrentClocksThrottleReasons"); err != nil {
 			return nil, fmt.Errorf("nvml: %w", err)
 		}
 	}
