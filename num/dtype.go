@@ -1,7 +1,7 @@
 // Package num holds the number formats of tensors: names and sizes, rounding to and from float32, and distance in units in the last place.
 //
 // Rounding is to nearest, ties to even, unless a name says otherwise. Every NaN converts to one canonical NaN, the one that Hopper's cvt writes
-// (PTX ISA 9.7.9.21), so that processors agree bit for bit. Start with DType, then ToBF16.
+// (PTX ISA, "cvt"), so that processors agree bit for bit. Start with DType, then ToBF16.
 package num
 
 import "fmt"
