@@ -59,7 +59,7 @@ func (k *Builder) Build() (*Entry, error) {
 	}
 	e := &Entry{
 		Name: k.name, Params: k.params, Threads: k.threads, Cluster: k.cluster, SharedBytes: k.bytes, Registers: launchRegisters(k.threads),
-		Body: &Block{Nodes: append(append([]Node{}, k.prologue.Nodes...), k.body.Nodes...)}, Counts: k.counts, Bars: k.bars, Roles: k.roles, k: k,
+		Body: &Block{Nodes: append(append([]Node{}, k.prologue.Nodes...), k.body.Nodes...)}, Counts: k.counts, Bars: k.bars, Roles: k.roles, Regions: k.shared, k: k,
 	}
 	e.Target = e.target()
 	k.verify(e)

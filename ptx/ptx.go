@@ -41,11 +41,12 @@ type Entry struct {
 	Registers   int // registers a thread at launch: what the register file gives Threads threads, in steps of 8
 	Target      string
 
-	Body   *Block
-	Counts [NumClasses]int // registers of each class
-	Bars   map[int]string  // barrier names by offset in shared memory
-	Roles  []RoleInfo
-	k      *Builder
+	Body    *Block
+	Counts  [NumClasses]int // registers of each class
+	Bars    map[int]string  // barrier names by offset in shared memory
+	Roles   []RoleInfo
+	Regions []Region // of shared memory
+	k       *Builder
 }
 
 // RoleInfo is the part of the CTA that a role was given.
