@@ -9,12 +9,14 @@ import (
 	"heddle/cuda"
 	"heddle/cuda/cublas"
 	"heddle/cuda/nvml"
+	"heddle/kernel/gemm"
 )
 
 // GEMM is a run of a kernel against cuBLAS.
 type GEMM struct {
-	PTX, Tile string // the kernel's file, and its tile where the file's name does not say it
-	Driver    string // the driver's library; empty for the usual one
+	Config    *gemm.Config // our kernel, built by heddle/kernel/gemm; nil measures the PTX file alone
+	PTX, Tile string       // a kernel as PTX text, and its tile where the file's name does not say it; empty for none
+	Driver    string       // the driver's library; empty for the usual one
 	Device    int
 	CuBLAS    []string // candidate folders of the peer, from cublas.Find
 	Cache     string   // folder of compiled kernels; empty keeps none
@@ -40,8 +42,7 @@ type session struct {
 	helpers  *helpers
 	protocol *Protocol
 	blas     *cublas.Handle
-	kernel   *TilePTX
-	function *cuda.Function
+	own      []contender // ours, the judged one first
 	result   *Result
 }
 
@@ -71,8 +72,8 @@ func (g *GEMM) order() []int {
 
 func (g GEMM) open() (*session, error) {
 	s := &session{cfg: g}
-	var err error
-	if s.kernel, err = ReadTilePTX(g.PTX, g.Tile); err != nil {
+	file, err := g.read() // before the device: a wrong file name costs no start
+	if err != nil {
 		return nil, err
 	}
 	driver, err := cuda.Open(g.Driver)
@@ -94,7 +95,7 @@ func (g GEMM) open() (*session, error) {
 	if s.helpers, err = loadHelpers(s.dev, stream, cache); err != nil {
 		return nil, err
 	}
-	if err := s.load(cache); err != nil {
+	if err := s.load(file, cuda.NewRunner(s.dev, stream, cache)); err != nil {
 		return nil, err
 	}
 	if err := s.openPeer(stream); err != nil {
@@ -107,15 +108,41 @@ func (g GEMM) open() (*session, error) {
 	return s, err
 }
 
-func (s *session) load(cache *cuda.Cache) error {
-	begin := time.Now()
-	m, f, err := s.kernel.Load(s.dev, cache)
-	if err != nil {
-		return err
+// read parses the PTX file, where one is given.
+func (g *GEMM) read() (*TilePTX, error) {
+	if g.PTX == "" {
+		return nil, nil
 	}
-	s.function = f
-	s.result.Kernel = Kernel{TilePTX: *s.kernel, FunctionFacts: f.FunctionFacts, File: s.cfg.PTX, Cached: m.Cached, CompileMs: time.Since(begin).Seconds() * 1e3, Log: m.Log}
-	s.cfg.Progress("kernel %s: %d registers, %d bytes local, %.0f ms to compile and load", f.Name, f.Registers, f.Local, s.result.Kernel.CompileMs)
+	return ReadTilePTX(g.PTX, g.Tile)
+}
+
+// load compiles our kernels.
+func (s *session) load(file *TilePTX, run *cuda.Runner) error {
+	var all []contender
+	if s.cfg.Config != nil {
+		b, err := gemm.New(*s.cfg.Config)
+		if err != nil {
+			return err
+		}
+		all = append(all, &builtGEMM{b, run})
+	}
+	if file != nil {
+		all = append(all, file)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("bench: nothing to measure: neither a configuration nor a PTX file")
+	}
+	s.own = all
+	for _, c := range all {
+		begin := time.Now()
+		k, err := c.load(s.dev, &cuda.Cache{Dir: s.cfg.Cache})
+		if err != nil {
+			return err
+		}
+		k.Name, k.CompileMs = c.name(), time.Since(begin).Seconds()*1e3
+		s.result.Kernels = append(s.result.Kernels, k)
+		s.cfg.Progress("kernel %s: %d registers, %d bytes local, %.0f ms to compile and load", k.Name, k.Registers, k.Local, k.CompileMs)
+	}
 	return nil
 }
 
@@ -219,26 +246,24 @@ func (s *session) fail(n int, err error) error {
 	return s.dev.Synchronize() // sticky errors come back here
 }
 
-// sides are ours, cublasGemmEx and the fastest of cuBLASLt's heuristics, each prepared for every buffer set.
+// sides are our kernels, cublasGemmEx and the fastest of cuBLASLt's heuristics, each prepared for every buffer set.
 func (s *session) sides(o *operands) (sides []Side, times []float64, err error) {
-	ours := make([]*cuda.Prepared, len(o.sets))
+	stream := s.helpers.stream
+	for _, c := range s.own {
+		launches := make([]*cuda.Prepared, len(o.sets))
+		for i, p := range o.sets {
+			if launches[i], err = c.prepare(s.dev, p); err != nil {
+				return nil, nil, err
+			}
+		}
+		sides = append(sides, Side{c.name(), true, func(set int) error { return launches[set].Launch(stream) }})
+	}
 	classic := make([]*cublas.Gemm, len(o.sets))
 	for i, p := range o.sets {
-		if ours[i], err = s.kernel.Prepare(s.dev, s.function, p); err != nil {
-			return nil, nil, err
-		}
 		classic[i] = s.blas.GemmEx(cublas.Problem(p))
 	}
 	lt, times, err := s.fastest(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	stream := s.helpers.stream
-	return []Side{
-		{"heddle", func(set int) error { return ours[set].Launch(stream) }},
-		{"cublasGemmEx", func(set int) error { return classic[set].Launch() }},
-		lt,
-	}, times, nil
+	return append(sides, Side{"cublasGemmEx", false, func(set int) error { return classic[set].Launch() }}, lt), times, err
 }
 
 // fastest times cuBLASLt's 16 best heuristics by bursts, in turn, and prepares the fastest. An algorithm that refuses the shape counts as 0 in times.
@@ -256,7 +281,7 @@ func (s *session) fastest(o *operands) (Side, []float64, error) {
 		for i, p := range o.sets {
 			gemms[i] = plan.Gemm(cublas.Problem(p), a)
 		}
-		sides[a] = Side{fmt.Sprintf("cublasLt algorithm %d", a), func(set int) error { return gemms[set].Launch() }}
+		sides[a] = Side{fmt.Sprintf("cublasLt algorithm %d", a), false, func(set int) error { return gemms[set].Launch() }}
 	}
 	s.protocol.Sets = len(o.sets)
 	const rounds, launches = 5, 4
@@ -286,7 +311,7 @@ func (s *session) fastest(o *operands) (Side, []float64, error) {
 // checks compares every side with float64 on samples, and ours with cuBLAS on every element.
 func (s *session) checks(o *operands, sides []Side) ([]Check, error) {
 	var all []Check
-	_, peer, err := o.check(s.helpers.stream, sides[1], nil)
+	_, peer, err := o.check(s.helpers.stream, sides[len(s.own)], nil) // cublasGemmEx
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 // Side is one competitor: Launch queues one piece of work on the protocol's stream, on buffer set number set.
 type Side struct {
 	Name   string
+	Own    bool // ours, not a peer's
 	Launch func(set int) error
 }
 
@@ -40,6 +41,7 @@ func NewProtocol(dev *cuda.Device, s *cuda.Stream, gpu *nvml.GPU, delay func() e
 // Samples are the raw measurements of one side.
 type Samples struct {
 	Side     string    `json:"side"`
+	Own      bool      `json:"own,omitempty"`           // ours
 	Micros   []float64 `json:"us"`                      // one launch, or the mean launch of a round
 	Joules   []float64 `json:"joules,omitempty"`        // one launch, by round
 	Watts    []float64 `json:"watts,omitempty"`         // by round
@@ -50,7 +52,7 @@ type Samples struct {
 func samples(sides []Side) []Samples {
 	all := make([]Samples, len(sides))
 	for i, s := range sides {
-		all[i].Side = s.Name
+		all[i].Side, all[i].Own = s.Name, s.Own
 	}
 	return all
 }

@@ -14,15 +14,17 @@ import (
 // TilePTX is a persistent GEMM kernel as PTX text, C = A·Bᵀ in row-major bf16, whose parameters are three tensor maps (A, B, C) and M, N, K as 32-bit integers. Each block of a cluster along M
 // loads TileM rows of A and its share of the TileN rows of B, 128-byte swizzled, and stores C in boxes of 64×64.
 type TilePTX struct {
-	Text    string `json:"-"`
-	Entry   string `json:"entry"`
-	Threads int    `json:"threads"`
-	Cluster int    `json:"cluster"`
-	TileM   int    `json:"tile_m"`
-	TileN   int    `json:"tile_n"`
-	TileK   int    `json:"tile_k"`
-	Stages  int    `json:"stages"`
-	Shared  int    `json:"shared_bytes"` // dynamic shared memory
+	Text    string
+	Entry   string
+	Threads int
+	Cluster int
+	TileM   int
+	TileN   int
+	TileK   int
+	Stages  int
+	Shared  int // dynamic shared memory
+
+	function *cuda.Function // once loaded
 }
 
 // ReadTilePTX reads a kernel. Tile and stages are taken from tile ("128x256x64_s4"), or where it is empty from the file's name; threads, cluster and parameters from the text.
@@ -99,21 +101,21 @@ func (k *TilePTX) Legal(m, n, kk int) error {
 	return nil
 }
 
-// Load compiles the kernel.
-func (k *TilePTX) Load(dev *cuda.Device, cache *cuda.Cache) (*cuda.Module, *cuda.Function, error) {
+func (k *TilePTX) name() string { return "ptx " + k.Entry }
+
+func (k *TilePTX) load(dev *cuda.Device, cache *cuda.Cache) (Kernel, error) {
 	m, err := dev.Compile(k.Text, cache)
 	if err != nil {
-		return nil, nil, err
+		return Kernel{}, err
 	}
-	f, err := m.Function(k.Entry)
-	if err != nil {
-		return nil, nil, err
+	if k.function, err = m.Function(k.Entry); err != nil {
+		return Kernel{}, err
 	}
-	return m, f, f.AllowShared(k.Shared)
+	return Kernel{FunctionFacts: k.function.FunctionFacts}, k.function.AllowShared(k.Shared)
 }
 
-// Prepare lays out C = A·Bᵀ on f, the loaded kernel: one cluster for each that the device holds, or for each tile where there are fewer.
-func (k *TilePTX) Prepare(dev *cuda.Device, f *cuda.Function, p Product) (*cuda.Prepared, error) {
+// prepare lays out C = A·Bᵀ: one cluster for each that the device holds, or for each tile where there are fewer.
+func (k *TilePTX) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error) {
 	if err := k.Legal(p.M, p.N, p.K); err != nil {
 		return nil, err
 	}
@@ -134,5 +136,5 @@ func (k *TilePTX) Prepare(dev *cuda.Device, f *cuda.Function, p Product) (*cuda.
 	args.U32(uint32(p.N))
 	args.U32(uint32(p.K))
 	clusters := min(dev.SMs/k.Cluster, p.M/(k.TileM*k.Cluster)*(p.N/k.TileN))
-	return f.Prepare(cuda.Launch{Grid: [3]uint32{uint32(clusters * k.Cluster), 1, 1}, Block: [3]uint32{uint32(k.Threads), 1, 1}, Shared: k.Shared}, args)
+	return k.function.Prepare(cuda.Launch{Grid: [3]uint32{uint32(clusters * k.Cluster), 1, 1}, Block: [3]uint32{uint32(k.Threads), 1, 1}, Shared: k.Shared}, args)
 }

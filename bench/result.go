@@ -18,18 +18,15 @@ type Result struct {
 	Device  cuda.Facts `json:"device"`
 	Driver  string     `json:"driver"`
 	Peer    string     `json:"peer"`
-	Kernel  Kernel     `json:"kernel"`
+	Kernels []Kernel   `json:"kernels"` // ours, in the order of the samples
 	Rows    []Row      `json:"rows"`
 }
 
-// Kernel is what ran on our side.
+// Kernel is one of our kernels as compiled.
 type Kernel struct {
-	TilePTX
+	Name string `json:"name"`
 	cuda.FunctionFacts
-	File      string  `json:"file"`
-	Cached    bool    `json:"cubin_cached"`
-	CompileMs float64 `json:"compile_ms"` // compiling and loading
-	Log       string  `json:"log,omitempty"`
+	CompileMs float64 `json:"compile_ms"` // building, compiling or finding in the cache, and loading
 }
 
 // Row is one shape in one mode. Side 0 is ours.
@@ -67,14 +64,16 @@ func (r *Result) Summary() []Ratio {
 		if len(row.Samples) < 2 {
 			continue
 		}
-		ours, best := row.Samples[0], len(all)
+		ours, best := row.Samples[0], -1
 		for _, peer := range row.Samples[1:] {
 			all = append(all, row.ratio(ours, peer))
-			if all[len(all)-1].Theirs > all[best].Theirs {
+			if !peer.Own && (best < 0 || all[len(all)-1].Theirs > all[best].Theirs) {
 				best = len(all) - 1
 			}
 		}
-		all[best].Best = true
+		if best >= 0 {
+			all[best].Best = true
+		}
 	}
 	return all
 }

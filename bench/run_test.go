@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heddle/cuda/cublas"
+	"heddle/kernel/gemm"
 )
 
 const tinyPTX = `.visible .entry gemm(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .align 64 .b8 c[128], .param .u32 m, .param .u32 n, .param .u32 k)
@@ -46,6 +47,8 @@ func standIns(t *testing.T, defines ...string) GEMM {
 func TestWholeRunOnStandIns(t *testing.T) {
 	g := standIns(t)
 	g.Graphs = nil
+	config := gemm.Default()
+	g.Config = &config
 	r, err := g.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -53,12 +56,12 @@ func TestWholeRunOnStandIns(t *testing.T) {
 	if len(r.Rows) != 2 || r.Rows[0].Mode != "single" || r.Rows[1].Mode != "sustained" {
 		t.Fatalf("rows %+v", r.Rows)
 	}
-	if c := r.Rows[0].Checks; len(c) != 3 || c[0].Compared != 256*256 || c[0].Sampled != 200 || !(c[0].Worst < 1) || !(c[0].Norm < 0.004) {
+	if c := r.Rows[0].Checks; len(c) != 4 || c[0].Compared != 256*256 || c[0].Sampled != 200 || !(c[0].Worst < 1) || !(c[0].Norm < 0.004) {
 		t.Errorf("checks %+v", c)
 	}
 	for _, row := range r.Rows {
 		for i, s := range row.Samples {
-			if want := []string{"heddle", "cublasGemmEx", "cublasLt algorithm"}[i]; !strings.HasPrefix(s.Side, want) || len(s.Micros) != map[string]int{"single": 3, "sustained": 2}[row.Mode] {
+			if want := []string{"heddle 128x256x64", "ptx gemm", "cublasGemmEx", "cublasLt algorithm"}[i]; !strings.HasPrefix(s.Side, want) || len(s.Micros) != map[string]int{"single": 3, "sustained": 2}[row.Mode] {
 				t.Errorf("%s: %+v", row.Mode, s)
 			}
 		}
@@ -72,7 +75,7 @@ func TestWholeRunOnStandIns(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := r.Summary(), back.Summary()
-	if len(a) != 4 || len(b) != 4 || a[0].Speed != b[0].Speed || a[3].Speed != b[3].Speed {
+	if len(a) != 6 || len(b) != 6 || a[0].Speed != b[0].Speed || a[5].Speed != b[5].Speed || a[0].Best || a[3].Best {
 		t.Errorf("a summary changed through its file: %+v, %+v", a, b)
 	}
 }
@@ -93,7 +96,7 @@ func TestWrongKernelIsNotTimed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 1 || !strings.Contains(r.Rows[0].Failure, "heddle is wrong") || len(r.Summary()) != 0 {
+	if len(r.Rows) != 1 || !strings.Contains(r.Rows[0].Failure, "ptx gemm is wrong") || len(r.Summary()) != 0 {
 		t.Errorf("got %+v", r.Rows)
 	}
 }

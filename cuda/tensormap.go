@@ -58,6 +58,7 @@ type Tiled struct {
 	Box       []uint32 // elements
 	Swizzle   int      // 0, 32, 64 or 128 bytes
 	Promotion int      // L2 sector promotion: 0, 64, 128 or 256 bytes
+	NaNFill   bool     // elements outside the tensor are read as NaN, not as 0
 }
 
 // EncodeTiled encodes a tensor map.
@@ -70,8 +71,12 @@ func (dev *Device) EncodeTiled(t Tiled) (*TensorMap, error) {
 	steps := []uint32{1, 1, 1, 1, 1}
 	swizzle := map[int]uintptr{0: 0, 32: 1, 64: 2, 128: 3}[t.Swizzle]
 	promotion := map[int]uintptr{0: 0, 64: 1, 128: 2, 256: 3}[t.Promotion]
+	var fill uintptr
+	if t.NaNFill {
+		fill = 1
+	}
 	err := dev.driver.check("cuTensorMapEncodeTiled", dev.driver.api.tensorMapEncodeTiled, uintptr(m.pointer()), uintptr(t.Element), uintptr(rank), uintptr(t.Addr),
-		uintptr(unsafe.Pointer(&t.Dims[0])), uintptr(unsafe.Pointer(&strides[0])), uintptr(unsafe.Pointer(&t.Box[0])), uintptr(unsafe.Pointer(&steps[0])), 0, swizzle, promotion, 0)
+		uintptr(unsafe.Pointer(&t.Dims[0])), uintptr(unsafe.Pointer(&strides[0])), uintptr(unsafe.Pointer(&t.Box[0])), uintptr(unsafe.Pointer(&steps[0])), 0, swizzle, promotion, fill)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %+v", err, t)
 	}

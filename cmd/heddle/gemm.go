@@ -15,14 +15,17 @@ import (
 	"heddle/cuda"
 	"heddle/cuda/cublas"
 	"heddle/internal/cli"
+	"heddle/kernel/gemm"
 )
 
 type gemmCmd struct {
-	Bench gemmBenchCmd `cmd:"" help:"Measure a kernel against cuBLAS, in turn, on the same buffers."`
+	Bench gemmBenchCmd `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
+	Check gemmCheckCmd `cmd:"" help:"Run every kernel against exact products, on the GPU."`
 }
 
 type gemmBenchCmd struct {
-	PTX       string        `name:"ptx" help:"The kernel: PTX with parameters (map A, map B, map C, M, N, K)." placeholder:"FILE"`
+	PTX       string        `name:"ptx" help:"Measure this PTX too, with parameters (map A, map B, map C, M, N, K)." placeholder:"FILE"`
+	Only      bool          `name:"ptx-only" help:"Measure the PTX file alone, not our own kernel."`
 	Tile      string        `help:"Tile and stages, such as 128x256x64_s4, where the file's name does not say them."`
 	Peer      string        `default:"cublas" enum:"cublas" help:"What to measure against: cublas, which is cublasGemmEx and the best of 16 cublasLt heuristics."`
 	CuBLAS    string        `name:"cublas" help:"Folder of libcublas; looked for where it is not given." placeholder:"DIR"`
@@ -42,7 +45,7 @@ type gemmBenchCmd struct {
 
 func (gemmBenchCmd) Help() string {
 	return `Examples:
-  heddle gemm bench --ptx gemm_128x256x64_c2_s4.ptx --out result.json
+  heddle gemm bench --sizes 4096,8192 --sustained 8192 --out result.json
   heddle gemm bench --summary result.json
 
 Single launches start after rest and a short delay kernel; sustained blocks run at the power limit. Ratios are theirs/ours in time, so above 1 heddle is faster; intervals are 95 %.`
@@ -56,20 +59,14 @@ func (c *gemmBenchCmd) Run(ctx context.Context, env *cli.Env) error {
 		}
 		return emitRatios(env, r)
 	}
-	if c.PTX == "" {
-		return cli.Exitf(cli.Usage, "gemm bench: no kernel; hint: --ptx FILE")
+	if c.PTX == "" && c.Only {
+		return cli.Exitf(cli.Usage, "gemm bench: --ptx-only without a kernel; hint: --ptx FILE")
 	}
 	return supervise(ctx, env, c.Limit, c.Stall, func() error { return c.measure(ctx, env) })
 }
 
 func (c *gemmBenchCmd) measure(ctx context.Context, env *cli.Env) error {
-	cache, err := os.UserCacheDir()
-	if err != nil { // no home: compile every time
-		cache = ""
-	} else {
-		cache = filepath.Join(cache, "heddle", "cubin")
-	}
-	g := bench.GEMM{PTX: c.PTX, Tile: c.Tile, Device: c.Device, CuBLAS: findCuBLAS(c.CuBLAS), Cache: cache, Command: "heddle " + strings.Join(os.Args[1:], " "),
+	g := bench.GEMM{PTX: c.PTX, Tile: c.Tile, Device: c.Device, CuBLAS: findCuBLAS(c.CuBLAS), Cache: cubinCache(), Command: "heddle " + strings.Join(os.Args[1:], " "),
 		Sizes: c.Sizes, Sustained: c.Sustained, Graphs: c.Graphs, Pairs: c.Pairs, Rounds: c.Rounds, Launches: 200, Idle: c.Idle, Block: c.Block,
 		Progress: func(format string, args ...any) { fmt.Fprintf(env.Err, format+"\n", args...) },
 		Store: func(r *bench.Result) error {
@@ -78,6 +75,10 @@ func (c *gemmBenchCmd) measure(ctx context.Context, env *cli.Env) error {
 			}
 			return r.Write(c.Out)
 		}}
+	if !c.Only {
+		config := gemm.Default()
+		g.Config = &config
+	}
 	r, err := g.Run(ctx)
 	if err != nil {
 		return absent(err)
@@ -98,6 +99,15 @@ func emitRatios(env *cli.Env, r *bench.Result) error {
 	return env.Emit(map[string]any{"device": r.Device, "peer": r.Peer, "date": r.Date, "ratios": all}, func(w io.Writer) { bench.Print(w, all) })
 }
 
+// cubinCache is the folder of compiled kernels; empty, so that nothing is kept, where there is no home.
+func cubinCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "heddle", "cubin")
+}
+
 // findCuBLAS lists folders to try; a Python on the PATH often carries the libraries as packages.
 func findCuBLAS(hint string) []string {
 	python, err := exec.LookPath("python3")
@@ -113,4 +123,62 @@ func absent(err error) error {
 		return cli.Exit(cli.Absent, err)
 	}
 	return err
+}
+
+type gemmCheckCmd struct {
+	Device int           `default:"0" help:"Which GPU."`
+	Limit  time.Duration `default:"4m" help:"End the checking process after this long."`
+	Stall  time.Duration `default:"40s" help:"End it when it is silent for this long."`
+}
+
+func (gemmCheckCmd) Help() string {
+	return `Examples:
+  heddle gemm check
+  heddle gemm check --json
+
+Small integers, whose products are exact, over NaN-filled outputs with guard bands, on whole and ragged shapes. Exit code 5 where anything differs.`
+}
+
+func (c *gemmCheckCmd) Run(ctx context.Context, env *cli.Env) error {
+	return supervise(ctx, env, c.Limit, c.Stall, func() error {
+		dev, run, err := openRunner(c.Device)
+		if err != nil {
+			return absent(err)
+		}
+		all, failed := []bench.CaseResult{}, 0
+		fault := bench.CheckGEMM(run, dev.SMs, func(r bench.CaseResult) {
+			all = append(all, r)
+			if !r.OK {
+				failed++
+			}
+			fmt.Fprintf(env.Err, "%-22s %-22s ok=%v %.0f ms %s\n", r.Kernel, r.Case, r.OK, r.Ms, r.Error)
+		})
+		if err := env.Emit(map[string]any{"device": dev.Facts, "cases": all, "failed": failed}, func(w io.Writer) { fmt.Fprintf(w, "%d cases, %d failed\n", len(all), failed) }); err != nil {
+			return err
+		}
+		if fault != nil || failed > 0 {
+			return cli.Exitf(cli.Check, "gemm check: %d of %d cases failed", failed, len(all))
+		}
+		return nil
+	})
+}
+
+// openRunner opens a GPU for the calling goroutine.
+func openRunner(device int) (*cuda.Device, *cuda.Runner, error) {
+	driver, err := cuda.Open("")
+	if err != nil {
+		return nil, nil, err
+	}
+	dev, err := driver.Device(device)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := dev.Bind(); err != nil {
+		return nil, nil, err
+	}
+	s, err := dev.NewStream()
+	if err != nil {
+		return nil, nil, err
+	}
+	return dev, cuda.NewRunner(dev, s, &cuda.Cache{Dir: cubinCache()}), nil
 }
