@@ -24,6 +24,8 @@ echo "gemm check: exit $code"
 tail -n 3 "$out/check.log"
 # A kernel of ours that is wrong or hangs must not keep the other from being measured.
 [ $code = 0 ] || [ -z "$ptx" ] || ptx="$ptx --ptx-only"
+timeout 100 "$heddle" gemm banks --json >"$out/banks.json" 2>"$out/banks.log"
+echo "gemm banks: exit $?"
 timeout 480 "$heddle" gemm bench $ptx $cublas $shapes --stall=45s --out "$out/gemm.json" >"$out/gemm.txt" 2>"$out/gemm.log"
 code=$?
 echo "gemm bench: exit $code"

@@ -20,6 +20,7 @@ import (
 
 type gemmCmd struct {
 	Bench gemmBenchCmd `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
+	Banks gemmBanksCmd `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
 	Check gemmCheckCmd `cmd:"" help:"Run every kernel against exact products, on the GPU."`
 }
 
@@ -160,6 +161,38 @@ func (c *gemmCheckCmd) Run(ctx context.Context, env *cli.Env) error {
 			return cli.Exitf(cli.Check, "gemm check: %d of %d cases failed", failed, len(all))
 		}
 		return nil
+	})
+}
+
+type gemmBanksCmd struct {
+	Random int           `default:"60" help:"Random patterns of each kind of access, beside the textbook ones."`
+	Device int           `default:"0" help:"Which GPU."`
+	Limit  time.Duration `default:"90s" help:"End the measuring process after this long."`
+}
+
+func (gemmBanksCmd) Help() string {
+	return `Examples:
+  heddle gemm banks
+  heddle gemm banks --random 500 --json
+
+A saturated SM serves one wavefront a cycle, so cycles an access are its wavefronts.`
+}
+
+func (c *gemmBanksCmd) Run(ctx context.Context, env *cli.Env) error {
+	return supervise(ctx, env, c.Limit, c.Limit, func() error {
+		dev, run, err := openRunner(c.Device)
+		if err != nil {
+			return absent(err)
+		}
+		all := []bench.BankResult{}
+		if err := bench.Banks(run, c.Random, func(r bench.BankResult) { all = append(all, r) }); err != nil {
+			return err
+		}
+		return env.Emit(map[string]any{"device": dev.Facts, "accesses": all}, func(w io.Writer) {
+			for _, r := range all {
+				fmt.Fprintf(w, "%-9s %-20s model %3d wavefronts, measured %6.2f cycles\n", r.Kind, r.Pattern, r.Model, r.Cycles)
+			}
+		})
 	})
 }
 
