@@ -23,6 +23,7 @@ type commands struct {
 
 	Gemm    gemmCmd    `cmd:"" help:"Hopper GEMMs against cuBLAS."`
 	Doctor  doctorCmd  `cmd:"" help:"What this machine has for heddle, and what follows."`
+	Train   trainCmd   `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
