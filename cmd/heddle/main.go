@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if err != nil {
 		return env.Report(err)
 	}
-	k, err := parser.Parse(args)
+	k, err := parser.Parse(overridesFirst(args))
 	if exited >= 0 { // --help has printed and is done
 		return exited
 	}
