@@ -29,15 +29,16 @@ const (
 // bits.
 const shifter = 3 << 22
 
-// exp is eˣ: x = n·ln2 + r, eʳ by polynomial, times 2ⁿ. Beyond the clamps the
-// result is Inf or 0 either way; a NaN passes them, being their second operand.
+// exp is eˣ: x = n·ln2 + r, eʳ by polynomial, times 2ⁿ. Below −104 the result is
+// 0 either way; a NaN passes that clamp, being its second operand. Above 89 only
+// n is held: r grows, and the result is Inf either way.
 func (g gen) exp(x reg.VecVirtual) reg.VecVirtual {
-	high, low := g.load(g.constant(89), nil), g.load(g.constant(-104), nil)
-	c := g.vec()
-	g.VMINPS(x, high, c)
-	g.VMAXPS(c, low, c)
+	c := g.load(g.constant(-104), nil)
+	g.VMAXPS(x, c, c)
+	held := g.vec()
+	g.VMINPS(g.constant(89), c, held)
 	t := g.load(g.constant(shifter), nil)
-	g.VFMADD231PS(g.constant(math.Log2E), c, t)
+	g.VFMADD231PS(g.constant(math.Log2E), held, t)
 	n := g.sub(t, g.constant(shifter))
 	r := g.fnma(n, g.constant(ln2High), c)
 	g.VFNMADD231PS(g.constant(ln2Low), n, r)

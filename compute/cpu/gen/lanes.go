@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -217,7 +218,7 @@ func (g gen) broadcast(param string) reg.VecVirtual {
 
 // each walks n elements of the rows at ptrs in blocks of 32, then vector by
 // vector. body gets the place of a vector in its block, its offset and its mask.
-func (g gen) each(ptrs []reg.Register, body func(v, disp int, m *mask)) {
+func (g gen) each(ptrs []reg.Register, pairs bool, body func(v, disp int, m *mask)) {
 	n := g.Load(g.Param("n"), g.GP64())
 	vectors := 32 / g.lanes()
 	advance := func(bytes int) {
@@ -228,8 +229,14 @@ func (g gen) each(ptrs []reg.Register, body func(v, disp int, m *mask)) {
 	g.SUBQ(Imm(32), n)
 	g.JLT(LabelRef("rest"))
 	g.Label("block")
-	for v := range vectors {
-		body(v, v*g.bytes(), nil)
+	for v := 0; v < vectors; v += 2 {
+		first, second := func() { body(v, v*g.bytes(), nil) }, func() { body(v+1, (v+1)*g.bytes(), nil) }
+		if pairs {
+			g.interleave(first, second)
+		} else {
+			first()
+			second()
+		}
 	}
 	advance(128)
 	g.SUBQ(Imm(32), n)
@@ -257,4 +264,25 @@ func (g gen) each(ptrs []reg.Register, body func(v, disp int, m *mask)) {
 		}
 	}
 	g.Label("done")
+}
+
+// interleave writes the instructions of two independent pieces in turns: the
+// processor looks ahead by fewer instructions than one exponential has.
+func (g gen) interleave(first, second func()) {
+	f, err := g.Result()
+	if err != nil {
+		return // reported once all is written
+	}
+	fns := f.Functions()
+	fn := fns[len(fns)-1]
+	start := len(fn.Nodes)
+	first()
+	mid := len(fn.Nodes)
+	second()
+	a, b := slices.Clone(fn.Nodes[start:mid]), slices.Clone(fn.Nodes[mid:])
+	nodes := fn.Nodes[:start]
+	for i := range max(len(a), len(b)) {
+		nodes = append(append(nodes, a[min(i, len(a)):min(i+1, len(a))]...), b[min(i, len(b)):min(i+1, len(b))]...)
+	}
+	fn.Nodes = nodes
 }

@@ -20,6 +20,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 func main() {
@@ -69,6 +70,9 @@ func write(prefix, pkg string, c *build.Context, more string) error {
 		return err
 	}
 	if err := pass.Compile.Execute(f); err != nil {
+		return fmt.Errorf("gen: package %s: %w", pkg, err)
+	}
+	if err := onlyOwnRegisters(f); err != nil {
 		return err
 	}
 	cfg := printer.Config{Name: "gen", Argv: []string{"go", "run", "."}, Pkg: pkg}
@@ -80,6 +84,21 @@ func write(prefix, pkg string, c *build.Context, more string) error {
 		return err
 	}
 	return writeGo(prefix+"_amd64.go", "!purego", pkg, declarations(f)+more)
+}
+
+// onlyOwnRegisters refuses an AVX2 kernel for which the allocator ran out of
+// registers and took some that only AVX-512 has.
+func onlyOwnRegisters(f *ir.File) error {
+	for _, fn := range f.Functions() {
+		for _, i := range fn.Instructions() {
+			for _, op := range i.Operands {
+				if r, ok := op.(reg.Physical); ok && r.Kind() == reg.KindVector && r.PhysicalIndex() >= 16 && !strings.Contains(fn.Name, "AVX512") {
+					return fmt.Errorf("gen: %s uses %s, which AVX2 has not; hint: keep fewer vectors alive", fn.Name, r.Asm())
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func writeGo(path, constraint, pkg, body string) error {

@@ -25,6 +25,7 @@ type rowKernel struct {
 	doc     string // what happens to element i
 	sums    bool
 	start   float64 // of the partial results
+	pairs   bool    // two vectors at a time, for kernels with long chains
 	// body computes from vectors of in, in order, and scalars; it returns vectors
 	// of out, in order, and for sums the new partial result as the last.
 	body func(g gen, x, s []reg.VecVirtual, sum reg.VecVirtual, m *mask) []reg.VecVirtual
@@ -97,7 +98,7 @@ func (g gen) row(k rowKernel) {
 			sums = append(sums, g.load(g.constant(k.start), nil))
 		}
 	}
-	g.each(ptrs, func(v, disp int, m *mask) {
+	g.each(ptrs, k.pairs, func(v, disp int, m *mask) {
 		var x []reg.VecVirtual
 		for _, name := range k.in {
 			x = append(x, g.load(Mem{Base: at[name], Disp: disp}, m))
@@ -153,7 +154,7 @@ func rowKernels() []rowKernel {
 
 func elementKernels() []rowKernel {
 	unary := func(name, doc string, f func(gen, reg.VecVirtual) reg.VecVirtual) rowKernel {
-		return rowKernel{name: name, out: []string{"dst"}, in: []string{"src"}, doc: doc,
+		return rowKernel{name: name, pairs: name != "log", out: []string{"dst"}, in: []string{"src"}, doc: doc,
 			body: one(func(g gen, x, _ vecs) reg.VecVirtual { return f(g, x[0]) })}
 	}
 	dst, xy := []string{"dst"}, []string{"x", "y"}
@@ -198,11 +199,11 @@ func geluBackward(g gen, x, _ vecs) reg.VecVirtual {
 
 func trainKernels() []rowKernel {
 	return []rowKernel{
-		{name: "swiglu", out: []string{"dst"}, in: []string{"gate", "up"}, doc: "dst[i] = gate[i] · sigmoid(gate[i]) · up[i]",
+		{name: "swiglu", pairs: true, out: []string{"dst"}, in: []string{"gate", "up"}, doc: "dst[i] = gate[i] · sigmoid(gate[i]) · up[i]",
 			body: one(func(g gen, x, _ vecs) reg.VecVirtual { return g.mul(g.mul(x[0], g.sigmoid(x[0])), x[1]) })},
 		{name: "swigluBackward", out: []string{"dgate", "dup"}, in: []string{"dy", "gate", "up"},
 			doc: "s = sigmoid(gate[i]); dup[i] = dy[i]·s·gate[i]; dgate[i] = dy[i]·s·up[i]·fma(gate[i], 1−s, 1)", body: swigluBackward},
-		{name: "expScale", out: []string{"dst"}, in: []string{"x"}, scalars: []string{"shift", "factor"}, doc: "dst[i] = exp(x[i] − shift) · factor",
+		{name: "expScale", pairs: true, out: []string{"dst"}, in: []string{"x"}, scalars: []string{"shift", "factor"}, doc: "dst[i] = exp(x[i] − shift) · factor",
 			body: one(func(g gen, x, s vecs) reg.VecVirtual { return g.mul(g.exp(g.sub(x[0], s[0])), s[1]) })},
 		{name: "softmaxBackward", out: []string{"ds"}, in: []string{"p", "dp"}, scalars: []string{"delta", "factor"}, doc: "ds[i] = p[i] · (dp[i] − delta) · factor",
 			body: one(func(g gen, x, s vecs) reg.VecVirtual { return g.mul(g.mul(x[0], g.sub(x[1], s[0])), s[1]) })},
@@ -262,11 +263,11 @@ func sumKernels() []rowKernel {
 				return vecs{g.fma(g.mul(x[0], x[1]), x[2], sum)}
 			}},
 		{name: "max", in: x, sums: true, start: math.Inf(-1), doc: "if x[i] > part[i%32] { part[i%32] = x[i] }", body: maximum},
-		{name: "sumExp", in: x, sums: true, scalars: []string{"shift"}, doc: "part[i%32] += exp(x[i] − shift)",
+		{name: "sumExp", pairs: true, in: x, sums: true, scalars: []string{"shift"}, doc: "part[i%32] += exp(x[i] − shift)",
 			body: func(g gen, x, s vecs, sum reg.VecVirtual, m *mask) vecs {
 				return vecs{g.add(sum, g.keep(g.exp(g.sub(x[0], s[0])), m, 0))}
 			}},
-		{name: "expSum", out: []string{"dst"}, in: x, sums: true, scalars: []string{"factor", "shift"}, doc: "dst[i] = exp(x[i]·factor − shift); part[i%32] += dst[i]",
+		{name: "expSum", pairs: true, out: []string{"dst"}, in: x, sums: true, scalars: []string{"factor", "shift"}, doc: "dst[i] = exp(x[i]·factor − shift); part[i%32] += dst[i]",
 			body: func(g gen, x, s vecs, sum reg.VecVirtual, m *mask) vecs {
 				e := g.exp(g.sub(g.mul(x[0], s[0]), s[1]))
 				return vecs{e, g.add(sum, g.keep(e, m, 0))}

@@ -15,121 +15,117 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
-	VPSRAD       $0x01, Y1, Y2
-	VPSUBD       Y2, Y1, Y1
+	VMOVUPS      32(CX), Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y1, Y1
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMINPS       all42b20000<>+0(SB), Y3, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y2
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
+	VSUBPS       all4b400000<>+0(SB), Y2, Y0
+	VSUBPS       all4b400000<>+0(SB), Y5, Y4
+	VMOVUPS      Y1, Y1
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y6
+	VMULPS       Y1, Y1, Y4
+	VMULPS       Y3, Y3, Y7
+	VFMADD213PS  Y1, Y4, Y0
+	VFMADD213PS  Y3, Y7, Y6
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VADDPS       all3f800000<>+0(SB), Y6, Y1
+	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
+	VPSRAD       $0x01, Y2, Y3
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y3, Y2, Y2
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y3, Y3
+	VPADDD       all0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y5, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y2, Y2
+	VPADDD       all0000007f<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y2, Y0, Y0
-	VPADDD       all0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y0, Y0
+	VMULPS       Y4, Y1, Y1
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      32(CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
-	VPSRAD       $0x01, Y1, Y2
-	VPSUBD       Y2, Y1, Y1
-	VPADDD       all0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y0, Y0
-	VPADDD       all0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y1, 32(AX)
 	VMOVUPS      64(CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
-	VPSRAD       $0x01, Y1, Y2
-	VPSUBD       Y2, Y1, Y1
+	VMOVUPS      96(CX), Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y1, Y1
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMINPS       all42b20000<>+0(SB), Y3, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y2
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
+	VSUBPS       all4b400000<>+0(SB), Y2, Y0
+	VSUBPS       all4b400000<>+0(SB), Y5, Y4
+	VMOVUPS      Y1, Y1
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y6
+	VMULPS       Y1, Y1, Y4
+	VMULPS       Y3, Y3, Y7
+	VFMADD213PS  Y1, Y4, Y0
+	VFMADD213PS  Y3, Y7, Y6
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VADDPS       all3f800000<>+0(SB), Y6, Y1
+	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
+	VPSRAD       $0x01, Y2, Y3
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y3, Y2, Y2
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y3, Y3
+	VPADDD       all0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y5, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y2, Y2
+	VPADDD       all0000007f<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y2, Y0, Y0
-	VPADDD       all0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y0, Y0
+	VMULPS       Y4, Y1, Y1
 	VMOVUPS      Y0, 64(AX)
-	VMOVUPS      96(CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
-	VPSRAD       $0x01, Y1, Y2
-	VPSUBD       Y2, Y1, Y1
-	VPADDD       all0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y0, Y0
-	VPADDD       all0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y1, 96(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -140,25 +136,24 @@ rest:
 	CMPQ         DX, $0x08
 	JLT          part0
 	VMOVUPS      (CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y2
+	VSUBPS       all4b400000<>+0(SB), Y2, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y2, Y1
 	VPSRAD       $0x01, Y1, Y2
 	VPSUBD       Y2, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y2, Y2
@@ -174,25 +169,24 @@ rest:
 	CMPQ         DX, $0x08
 	JLT          part1
 	VMOVUPS      (CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y2
+	VSUBPS       all4b400000<>+0(SB), Y2, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y2, Y1
 	VPSRAD       $0x01, Y1, Y2
 	VPSUBD       Y2, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y2, Y2
@@ -208,25 +202,24 @@ rest:
 	CMPQ         DX, $0x08
 	JLT          part2
 	VMOVUPS      (CX), Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y2
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y2
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y2
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y2
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       all3f800000<>+0(SB), Y2, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y2
+	VSUBPS       all4b400000<>+0(SB), Y2, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y2, Y1
 	VPSRAD       $0x01, Y1, Y2
 	VPSUBD       Y2, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y2, Y2
@@ -249,25 +242,24 @@ part0:
 	NEGQ         DX
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -286,25 +278,24 @@ part1:
 	NEGQ         DX
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -323,25 +314,24 @@ part2:
 	NEGQ         DX
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -360,25 +350,24 @@ part3:
 	NEGQ         DX
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -392,24 +381,6 @@ part3:
 done:
 	VZEROUPPER
 	RET
-
-DATA all42b20000<>+0(SB)/4, $0x42b20000
-DATA all42b20000<>+4(SB)/4, $0x42b20000
-DATA all42b20000<>+8(SB)/4, $0x42b20000
-DATA all42b20000<>+12(SB)/4, $0x42b20000
-DATA all42b20000<>+16(SB)/4, $0x42b20000
-DATA all42b20000<>+20(SB)/4, $0x42b20000
-DATA all42b20000<>+24(SB)/4, $0x42b20000
-DATA all42b20000<>+28(SB)/4, $0x42b20000
-DATA all42b20000<>+32(SB)/4, $0x42b20000
-DATA all42b20000<>+36(SB)/4, $0x42b20000
-DATA all42b20000<>+40(SB)/4, $0x42b20000
-DATA all42b20000<>+44(SB)/4, $0x42b20000
-DATA all42b20000<>+48(SB)/4, $0x42b20000
-DATA all42b20000<>+52(SB)/4, $0x42b20000
-DATA all42b20000<>+56(SB)/4, $0x42b20000
-DATA all42b20000<>+60(SB)/4, $0x42b20000
-GLOBL all42b20000<>(SB), RODATA|NOPTR, $64
 
 DATA allc2d00000<>+0(SB)/4, $0xc2d00000
 DATA allc2d00000<>+4(SB)/4, $0xc2d00000
@@ -428,6 +399,24 @@ DATA allc2d00000<>+52(SB)/4, $0xc2d00000
 DATA allc2d00000<>+56(SB)/4, $0xc2d00000
 DATA allc2d00000<>+60(SB)/4, $0xc2d00000
 GLOBL allc2d00000<>(SB), RODATA|NOPTR, $64
+
+DATA all42b20000<>+0(SB)/4, $0x42b20000
+DATA all42b20000<>+4(SB)/4, $0x42b20000
+DATA all42b20000<>+8(SB)/4, $0x42b20000
+DATA all42b20000<>+12(SB)/4, $0x42b20000
+DATA all42b20000<>+16(SB)/4, $0x42b20000
+DATA all42b20000<>+20(SB)/4, $0x42b20000
+DATA all42b20000<>+24(SB)/4, $0x42b20000
+DATA all42b20000<>+28(SB)/4, $0x42b20000
+DATA all42b20000<>+32(SB)/4, $0x42b20000
+DATA all42b20000<>+36(SB)/4, $0x42b20000
+DATA all42b20000<>+40(SB)/4, $0x42b20000
+DATA all42b20000<>+44(SB)/4, $0x42b20000
+DATA all42b20000<>+48(SB)/4, $0x42b20000
+DATA all42b20000<>+52(SB)/4, $0x42b20000
+DATA all42b20000<>+56(SB)/4, $0x42b20000
+DATA all42b20000<>+60(SB)/4, $0x42b20000
+GLOBL all42b20000<>(SB), RODATA|NOPTR, $64
 
 DATA all4b400000<>+0(SB)/4, $0x4b400000
 DATA all4b400000<>+4(SB)/4, $0x4b400000
@@ -656,47 +645,45 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z2
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
-	VMOVUPS      all3ab688be<>+0(SB), Z2
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z2
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z0, Z3
-	VFMADD213PS  Z0, Z3, Z2
-	VADDPS       all3f800000<>+0(SB), Z2, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      64(CX), Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z2
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
-	VMOVUPS      all3ab688be<>+0(SB), Z2
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z2
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z0, Z3
-	VFMADD213PS  Z0, Z3, Z2
-	VADDPS       all3f800000<>+0(SB), Z2, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      64(CX), Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z1
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z0, Z1, Z1
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z1, Z0
+	VMINPS       all42b20000<>+0(SB), Z3, Z4
+	VMOVUPS      all4b400000<>+0(SB), Z2
+	VMOVUPS      all4b400000<>+0(SB), Z5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z5
+	VSUBPS       all4b400000<>+0(SB), Z2, Z0
+	VSUBPS       all4b400000<>+0(SB), Z5, Z2
+	VMOVUPS      Z1, Z1
+	VMOVUPS      Z3, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z1
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z1
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z5
+	VMOVUPS      all3ab688be<>+0(SB), Z3
+	VMOVUPS      all3ab688be<>+0(SB), Z6
+	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z6
+	VFMADD213PS  all3f000000<>+0(SB), Z1, Z3
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z6
+	VMULPS       Z1, Z1, Z4
+	VMULPS       Z5, Z5, Z7
+	VFMADD213PS  Z1, Z4, Z3
+	VFMADD213PS  Z5, Z7, Z6
+	VADDPS       all3f800000<>+0(SB), Z3, Z1
+	VADDPS       all3f800000<>+0(SB), Z6, Z3
+	VSCALEFPS    Z0, Z1, Z1
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z3, 64(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -707,26 +694,25 @@ rest:
 	CMPQ         DX, $0x10
 	JLT          part0
 	VMOVUPS      (CX), Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z2
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z1
+	VMINPS       all42b20000<>+0(SB), Z1, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z2
+	VSUBPS       all4b400000<>+0(SB), Z2, Z0
+	VMOVUPS      Z1, Z1
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z1
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z1
 	VMOVUPS      all3ab688be<>+0(SB), Z2
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z2
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z0, Z3
-	VFMADD213PS  Z0, Z3, Z2
-	VADDPS       all3f800000<>+0(SB), Z2, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)
+	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z2
+	VFMADD213PS  all3f000000<>+0(SB), Z1, Z2
+	VMULPS       Z1, Z1, Z3
+	VFMADD213PS  Z1, Z3, Z2
+	VADDPS       all3f800000<>+0(SB), Z2, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      Z1, (AX)
 	ADDQ         $0x40, AX
 	ADDQ         $0x40, CX
 	SUBQ         $0x10, DX
@@ -740,26 +726,25 @@ part0:
 	BZHIL        DX, BX, DX
 	KMOVW        DX, K1
 	VMOVUPS.Z    (CX), K1, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z2
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z1
+	VMINPS       all42b20000<>+0(SB), Z1, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z2
+	VSUBPS       all4b400000<>+0(SB), Z2, Z0
+	VMOVUPS      Z1, Z1
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z1
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z1
 	VMOVUPS      all3ab688be<>+0(SB), Z2
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z2
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z0, Z3
-	VFMADD213PS  Z0, Z3, Z2
-	VADDPS       all3f800000<>+0(SB), Z2, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)
+	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z2
+	VFMADD213PS  all3f000000<>+0(SB), Z1, Z2
+	VMULPS       Z1, Z1, Z3
+	VFMADD213PS  Z1, Z3, Z2
+	VADDPS       all3f800000<>+0(SB), Z2, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (AX)
 	JMP          done
 
 part1:
@@ -769,26 +754,25 @@ part1:
 	BZHIL        DX, BX, DX
 	KMOVW        DX, K1
 	VMOVUPS.Z    (CX), K1, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z2
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z1
+	VMINPS       all42b20000<>+0(SB), Z1, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z2
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z2
+	VSUBPS       all4b400000<>+0(SB), Z2, Z0
+	VMOVUPS      Z1, Z1
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z1
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z1
 	VMOVUPS      all3ab688be<>+0(SB), Z2
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z2
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z2
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z2
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z0, Z3
-	VFMADD213PS  Z0, Z3, Z2
-	VADDPS       all3f800000<>+0(SB), Z2, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)
+	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z2
+	VFMADD213PS  all3f000000<>+0(SB), Z1, Z2
+	VMULPS       Z1, Z1, Z3
+	VFMADD213PS  Z1, Z3, Z2
+	VADDPS       all3f800000<>+0(SB), Z2, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (AX)
 
 done:
 	VZEROUPPER
@@ -805,205 +789,201 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y4
 	VPAND        all7fffffff<>+0(SB), Y0, Y1
+	VPAND        all7fffffff<>+0(SB), Y4, Y5
 	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all40000000<>+0(SB), Y3
-	VMOVUPS      all3f800000<>+0(SB), Y4
+	VADDPS       Y5, Y5, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y2, Y3, Y3
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMINPS       all42b20000<>+0(SB), Y7, Y8
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y8, Y9
+	VSUBPS       all4b400000<>+0(SB), Y6, Y2
+	VSUBPS       all4b400000<>+0(SB), Y9, Y8
+	VMOVUPS      Y3, Y3
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y10
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y10
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y10
+	VMULPS       Y3, Y3, Y8
+	VMULPS       Y7, Y7, Y11
+	VFMADD213PS  Y3, Y8, Y2
+	VFMADD213PS  Y7, Y11, Y10
 	VADDPS       all3f800000<>+0(SB), Y2, Y2
-	VDIVPS       Y2, Y3, Y2
-	VSUBPS       Y2, Y4, Y2
+	VADDPS       all3f800000<>+0(SB), Y10, Y3
+	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y8
+	VPSRAD       $0x01, Y6, Y7
+	VPSRAD       $0x01, Y8, Y9
+	VPSUBD       Y7, Y6, Y6
+	VPSUBD       Y9, Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y7, Y2, Y2
+	VMULPS       Y9, Y3, Y3
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      all40000000<>+0(SB), Y6
+	VMOVUPS      all40000000<>+0(SB), Y8
+	VMOVUPS      all3f800000<>+0(SB), Y7
+	VMOVUPS      all3f800000<>+0(SB), Y9
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VDIVPS       Y2, Y6, Y2
+	VDIVPS       Y3, Y8, Y3
+	VSUBPS       Y2, Y7, Y2
+	VSUBPS       Y3, Y9, Y8
 	VMULPS       Y1, Y1, Y3
-	VMULPS       Y3, Y1, Y4
-	VMOVUPS      all3b163187<>+0(SB), Y5
-	VFMADD213PS  allbc08b170<>+0(SB), Y3, Y5
-	VFMADD213PS  all3cb2542e<>+0(SB), Y3, Y5
-	VFMADD213PS  allbd5d045a<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e088874<>+0(SB), Y3, Y5
-	VFMADD213PS  allbeaaaaab<>+0(SB), Y3, Y5
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y1, Y5, Y3
+	VMULPS       Y5, Y5, Y9
+	VMULPS       Y3, Y1, Y6
+	VMULPS       Y9, Y5, Y10
+	VMOVUPS      all3b163187<>+0(SB), Y7
+	VMOVUPS      all3b163187<>+0(SB), Y11
+	VFMADD213PS  allbc08b170<>+0(SB), Y3, Y7
+	VFMADD213PS  allbc08b170<>+0(SB), Y9, Y11
+	VFMADD213PS  all3cb2542e<>+0(SB), Y3, Y7
+	VFMADD213PS  all3cb2542e<>+0(SB), Y9, Y11
+	VFMADD213PS  allbd5d045a<>+0(SB), Y3, Y7
+	VFMADD213PS  allbd5d045a<>+0(SB), Y9, Y11
+	VFMADD213PS  all3e088874<>+0(SB), Y3, Y7
+	VFMADD213PS  all3e088874<>+0(SB), Y9, Y11
+	VFMADD213PS  allbeaaaaab<>+0(SB), Y3, Y7
+	VFMADD213PS  allbeaaaaab<>+0(SB), Y9, Y11
+	VMOVUPS      Y6, Y3
+	VMOVUPS      Y10, Y6
+	VFMADD213PS  Y1, Y7, Y3
+	VFMADD213PS  Y5, Y11, Y6
 	VCMPPS       $0x11, all3f200000<>+0(SB), Y1, Y1
+	VCMPPS       $0x11, all3f200000<>+0(SB), Y5, Y5
 	VBLENDVPS    Y1, Y3, Y2, Y1
+	VBLENDVPS    Y5, Y6, Y8, Y2
 	VPAND        all80000000<>+0(SB), Y0, Y0
+	VPAND        all80000000<>+0(SB), Y4, Y3
 	VPOR         Y0, Y1, Y0
+	VPOR         Y3, Y2, Y1
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      32(CX), Y0
-	VPAND        all7fffffff<>+0(SB), Y0, Y1
-	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all40000000<>+0(SB), Y3
-	VMOVUPS      all3f800000<>+0(SB), Y4
-	VADDPS       all3f800000<>+0(SB), Y2, Y2
-	VDIVPS       Y2, Y3, Y2
-	VSUBPS       Y2, Y4, Y2
-	VMULPS       Y1, Y1, Y3
-	VMULPS       Y3, Y1, Y4
-	VMOVUPS      all3b163187<>+0(SB), Y5
-	VFMADD213PS  allbc08b170<>+0(SB), Y3, Y5
-	VFMADD213PS  all3cb2542e<>+0(SB), Y3, Y5
-	VFMADD213PS  allbd5d045a<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e088874<>+0(SB), Y3, Y5
-	VFMADD213PS  allbeaaaaab<>+0(SB), Y3, Y5
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y1, Y5, Y3
-	VCMPPS       $0x11, all3f200000<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y3, Y2, Y1
-	VPAND        all80000000<>+0(SB), Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y1, 32(AX)
 	VMOVUPS      64(CX), Y0
+	VMOVUPS      96(CX), Y4
 	VPAND        all7fffffff<>+0(SB), Y0, Y1
+	VPAND        all7fffffff<>+0(SB), Y4, Y5
 	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all40000000<>+0(SB), Y3
-	VMOVUPS      all3f800000<>+0(SB), Y4
+	VADDPS       Y5, Y5, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y2, Y3, Y3
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMINPS       all42b20000<>+0(SB), Y7, Y8
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y8, Y9
+	VSUBPS       all4b400000<>+0(SB), Y6, Y2
+	VSUBPS       all4b400000<>+0(SB), Y9, Y8
+	VMOVUPS      Y3, Y3
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y10
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y10
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y10
+	VMULPS       Y3, Y3, Y8
+	VMULPS       Y7, Y7, Y11
+	VFMADD213PS  Y3, Y8, Y2
+	VFMADD213PS  Y7, Y11, Y10
 	VADDPS       all3f800000<>+0(SB), Y2, Y2
-	VDIVPS       Y2, Y3, Y2
-	VSUBPS       Y2, Y4, Y2
+	VADDPS       all3f800000<>+0(SB), Y10, Y3
+	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y8
+	VPSRAD       $0x01, Y6, Y7
+	VPSRAD       $0x01, Y8, Y9
+	VPSUBD       Y7, Y6, Y6
+	VPSUBD       Y9, Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y7, Y2, Y2
+	VMULPS       Y9, Y3, Y3
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      all40000000<>+0(SB), Y6
+	VMOVUPS      all40000000<>+0(SB), Y8
+	VMOVUPS      all3f800000<>+0(SB), Y7
+	VMOVUPS      all3f800000<>+0(SB), Y9
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VDIVPS       Y2, Y6, Y2
+	VDIVPS       Y3, Y8, Y3
+	VSUBPS       Y2, Y7, Y2
+	VSUBPS       Y3, Y9, Y8
 	VMULPS       Y1, Y1, Y3
-	VMULPS       Y3, Y1, Y4
-	VMOVUPS      all3b163187<>+0(SB), Y5
-	VFMADD213PS  allbc08b170<>+0(SB), Y3, Y5
-	VFMADD213PS  all3cb2542e<>+0(SB), Y3, Y5
-	VFMADD213PS  allbd5d045a<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e088874<>+0(SB), Y3, Y5
-	VFMADD213PS  allbeaaaaab<>+0(SB), Y3, Y5
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y1, Y5, Y3
+	VMULPS       Y5, Y5, Y9
+	VMULPS       Y3, Y1, Y6
+	VMULPS       Y9, Y5, Y10
+	VMOVUPS      all3b163187<>+0(SB), Y7
+	VMOVUPS      all3b163187<>+0(SB), Y11
+	VFMADD213PS  allbc08b170<>+0(SB), Y3, Y7
+	VFMADD213PS  allbc08b170<>+0(SB), Y9, Y11
+	VFMADD213PS  all3cb2542e<>+0(SB), Y3, Y7
+	VFMADD213PS  all3cb2542e<>+0(SB), Y9, Y11
+	VFMADD213PS  allbd5d045a<>+0(SB), Y3, Y7
+	VFMADD213PS  allbd5d045a<>+0(SB), Y9, Y11
+	VFMADD213PS  all3e088874<>+0(SB), Y3, Y7
+	VFMADD213PS  all3e088874<>+0(SB), Y9, Y11
+	VFMADD213PS  allbeaaaaab<>+0(SB), Y3, Y7
+	VFMADD213PS  allbeaaaaab<>+0(SB), Y9, Y11
+	VMOVUPS      Y6, Y3
+	VMOVUPS      Y10, Y6
+	VFMADD213PS  Y1, Y7, Y3
+	VFMADD213PS  Y5, Y11, Y6
 	VCMPPS       $0x11, all3f200000<>+0(SB), Y1, Y1
+	VCMPPS       $0x11, all3f200000<>+0(SB), Y5, Y5
 	VBLENDVPS    Y1, Y3, Y2, Y1
+	VBLENDVPS    Y5, Y6, Y8, Y2
 	VPAND        all80000000<>+0(SB), Y0, Y0
+	VPAND        all80000000<>+0(SB), Y4, Y3
 	VPOR         Y0, Y1, Y0
+	VPOR         Y3, Y2, Y1
 	VMOVUPS      Y0, 64(AX)
-	VMOVUPS      96(CX), Y0
-	VPAND        all7fffffff<>+0(SB), Y0, Y1
-	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all40000000<>+0(SB), Y3
-	VMOVUPS      all3f800000<>+0(SB), Y4
-	VADDPS       all3f800000<>+0(SB), Y2, Y2
-	VDIVPS       Y2, Y3, Y2
-	VSUBPS       Y2, Y4, Y2
-	VMULPS       Y1, Y1, Y3
-	VMULPS       Y3, Y1, Y4
-	VMOVUPS      all3b163187<>+0(SB), Y5
-	VFMADD213PS  allbc08b170<>+0(SB), Y3, Y5
-	VFMADD213PS  all3cb2542e<>+0(SB), Y3, Y5
-	VFMADD213PS  allbd5d045a<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e088874<>+0(SB), Y3, Y5
-	VFMADD213PS  allbeaaaaab<>+0(SB), Y3, Y5
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y1, Y5, Y3
-	VCMPPS       $0x11, all3f200000<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y3, Y2, Y1
-	VPAND        all80000000<>+0(SB), Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y1, 96(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -1016,25 +996,24 @@ rest:
 	VMOVUPS      (CX), Y0
 	VPAND        all7fffffff<>+0(SB), Y0, Y1
 	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -1071,25 +1050,24 @@ rest:
 	VMOVUPS      (CX), Y0
 	VPAND        all7fffffff<>+0(SB), Y0, Y1
 	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -1126,25 +1104,24 @@ rest:
 	VMOVUPS      (CX), Y0
 	VPAND        all7fffffff<>+0(SB), Y0, Y1
 	VADDPS       Y1, Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -1188,25 +1165,24 @@ part0:
 	VMASKMOVPS   (CX), Y0, Y1
 	VPAND        all7fffffff<>+0(SB), Y1, Y2
 	VADDPS       Y2, Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -1246,25 +1222,24 @@ part1:
 	VMASKMOVPS   (CX), Y0, Y1
 	VPAND        all7fffffff<>+0(SB), Y1, Y2
 	VADDPS       Y2, Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -1304,25 +1279,24 @@ part2:
 	VMASKMOVPS   (CX), Y0, Y1
 	VPAND        all7fffffff<>+0(SB), Y1, Y2
 	VADDPS       Y2, Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -1362,25 +1336,24 @@ part3:
 	VMASKMOVPS   (CX), Y0, Y1
 	VPAND        all7fffffff<>+0(SB), Y1, Y2
 	VADDPS       Y2, Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -1605,89 +1578,87 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z5
 	VPANDD       all7fffffff<>+0(SB), Z0, Z1
+	VPANDD       all7fffffff<>+0(SB), Z5, Z6
 	VADDPS       Z1, Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z9
-	VFMADD213PS  Z2, Z9, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all40000000<>+0(SB), Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
-	VADDPS       all3f800000<>+0(SB), Z2, Z2
-	VDIVPS       Z2, Z3, Z2
-	VSUBPS       Z2, Z4, Z2
+	VADDPS       Z6, Z6, Z7
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z8
+	VMAXPS       Z2, Z3, Z3
+	VMAXPS       Z7, Z8, Z8
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMINPS       all42b20000<>+0(SB), Z8, Z12
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VMOVUPS      all4b400000<>+0(SB), Z13
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z12, Z13
+	VSUBPS       all4b400000<>+0(SB), Z7, Z2
+	VSUBPS       all4b400000<>+0(SB), Z13, Z7
+	VMOVUPS      Z3, Z3
+	VMOVUPS      Z8, Z13
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z7, Z13
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z13
+	VMOVUPS      all3ab688be<>+0(SB), Z8
+	VMOVUPS      all3ab688be<>+0(SB), Z14
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z8
+	VFMADD213PS  all3c0905f1<>+0(SB), Z13, Z14
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z13, Z14
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z13, Z14
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z13, Z14
+	VMULPS       Z3, Z3, Z12
+	VMULPS       Z13, Z13, Z15
+	VFMADD213PS  Z3, Z12, Z8
+	VFMADD213PS  Z13, Z15, Z14
+	VADDPS       all3f800000<>+0(SB), Z8, Z3
+	VADDPS       all3f800000<>+0(SB), Z14, Z8
+	VSCALEFPS    Z2, Z3, Z3
+	VSCALEFPS    Z7, Z8, Z8
+	VMOVUPS      all40000000<>+0(SB), Z2
+	VMOVUPS      all40000000<>+0(SB), Z12
+	VMOVUPS      all3f800000<>+0(SB), Z7
+	VMOVUPS      all3f800000<>+0(SB), Z13
+	VADDPS       all3f800000<>+0(SB), Z3, Z3
+	VADDPS       all3f800000<>+0(SB), Z8, Z8
+	VDIVPS       Z3, Z2, Z2
+	VDIVPS       Z8, Z12, Z3
+	VSUBPS       Z2, Z7, Z2
+	VSUBPS       Z3, Z13, Z12
 	VMULPS       Z1, Z1, Z3
-	VMULPS       Z3, Z1, Z4
-	VMOVUPS      all3b163187<>+0(SB), Z9
-	VFMADD213PS  allbc08b170<>+0(SB), Z3, Z9
-	VFMADD213PS  all3cb2542e<>+0(SB), Z3, Z9
-	VFMADD213PS  allbd5d045a<>+0(SB), Z3, Z9
-	VFMADD213PS  all3e088874<>+0(SB), Z3, Z9
-	VFMADD213PS  allbeaaaaab<>+0(SB), Z3, Z9
-	VMOVUPS      Z4, Z3
-	VFMADD213PS  Z1, Z9, Z3
+	VMULPS       Z6, Z6, Z13
+	VMULPS       Z3, Z1, Z7
+	VMULPS       Z13, Z6, Z14
+	VMOVUPS      all3b163187<>+0(SB), Z8
+	VMOVUPS      all3b163187<>+0(SB), Z15
+	VFMADD213PS  allbc08b170<>+0(SB), Z3, Z8
+	VFMADD213PS  allbc08b170<>+0(SB), Z13, Z15
+	VFMADD213PS  all3cb2542e<>+0(SB), Z3, Z8
+	VFMADD213PS  all3cb2542e<>+0(SB), Z13, Z15
+	VFMADD213PS  allbd5d045a<>+0(SB), Z3, Z8
+	VFMADD213PS  allbd5d045a<>+0(SB), Z13, Z15
+	VFMADD213PS  all3e088874<>+0(SB), Z3, Z8
+	VFMADD213PS  all3e088874<>+0(SB), Z13, Z15
+	VFMADD213PS  allbeaaaaab<>+0(SB), Z3, Z8
+	VFMADD213PS  allbeaaaaab<>+0(SB), Z13, Z15
+	VMOVUPS      Z7, Z3
+	VMOVUPS      Z14, Z7
+	VFMADD213PS  Z1, Z8, Z3
+	VFMADD213PS  Z6, Z15, Z7
 	VCMPPS       $0x11, all3f200000<>+0(SB), Z1, K1
-	VBLENDMPS    Z3, Z2, K1, Z5
+	VCMPPS       $0x11, all3f200000<>+0(SB), Z6, K2
+	VBLENDMPS    Z3, Z2, K1, Z4
+	VBLENDMPS    Z7, Z12, K2, Z9
 	VPANDD       all80000000<>+0(SB), Z0, Z0
-	VPORD        Z0, Z5, Z0
+	VPANDD       all80000000<>+0(SB), Z5, Z1
+	VPORD        Z0, Z4, Z0
+	VPORD        Z1, Z9, Z1
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      64(CX), Z0
-	VPANDD       all7fffffff<>+0(SB), Z0, Z1
-	VADDPS       Z1, Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z9
-	VFMADD213PS  Z2, Z9, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all40000000<>+0(SB), Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
-	VADDPS       all3f800000<>+0(SB), Z2, Z2
-	VDIVPS       Z2, Z3, Z2
-	VSUBPS       Z2, Z4, Z2
-	VMULPS       Z1, Z1, Z3
-	VMULPS       Z3, Z1, Z4
-	VMOVUPS      all3b163187<>+0(SB), Z9
-	VFMADD213PS  allbc08b170<>+0(SB), Z3, Z9
-	VFMADD213PS  all3cb2542e<>+0(SB), Z3, Z9
-	VFMADD213PS  allbd5d045a<>+0(SB), Z3, Z9
-	VFMADD213PS  all3e088874<>+0(SB), Z3, Z9
-	VFMADD213PS  allbeaaaaab<>+0(SB), Z3, Z9
-	VMOVUPS      Z4, Z3
-	VFMADD213PS  Z1, Z9, Z3
-	VCMPPS       $0x11, all3f200000<>+0(SB), Z1, K1
-	VBLENDMPS    Z3, Z2, K1, Z6
-	VPANDD       all80000000<>+0(SB), Z0, Z0
-	VPORD        Z0, Z6, Z0
-	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z1, 64(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -1700,29 +1671,28 @@ rest:
 	VMOVUPS      (CX), Z0
 	VPANDD       all7fffffff<>+0(SB), Z0, Z1
 	VADDPS       Z1, Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all40000000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all40000000<>+0(SB), Z2
 	VMOVUPS      all3f800000<>+0(SB), Z4
-	VADDPS       all3f800000<>+0(SB), Z2, Z2
-	VDIVPS       Z2, Z3, Z2
+	VADDPS       all3f800000<>+0(SB), Z3, Z3
+	VDIVPS       Z3, Z2, Z2
 	VSUBPS       Z2, Z4, Z2
 	VMULPS       Z1, Z1, Z3
 	VMULPS       Z3, Z1, Z4
@@ -1735,9 +1705,9 @@ rest:
 	VMOVUPS      Z4, Z3
 	VFMADD213PS  Z1, Z5, Z3
 	VCMPPS       $0x11, all3f200000<>+0(SB), Z1, K1
-	VBLENDMPS    Z3, Z2, K1, Z7
+	VBLENDMPS    Z3, Z2, K1, Z10
 	VPANDD       all80000000<>+0(SB), Z0, Z0
-	VPORD        Z0, Z7, Z0
+	VPORD        Z0, Z10, Z0
 	VMOVUPS      Z0, (AX)
 	ADDQ         $0x40, AX
 	ADDQ         $0x40, CX
@@ -1754,29 +1724,28 @@ part0:
 	VMOVUPS.Z    (CX), K1, Z0
 	VPANDD       all7fffffff<>+0(SB), Z0, Z1
 	VADDPS       Z1, Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all40000000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all40000000<>+0(SB), Z2
 	VMOVUPS      all3f800000<>+0(SB), Z4
-	VADDPS       all3f800000<>+0(SB), Z2, Z2
-	VDIVPS       Z2, Z3, Z2
+	VADDPS       all3f800000<>+0(SB), Z3, Z3
+	VDIVPS       Z3, Z2, Z2
 	VSUBPS       Z2, Z4, Z2
 	VMULPS       Z1, Z1, Z3
 	VMULPS       Z3, Z1, Z4
@@ -1789,9 +1758,9 @@ part0:
 	VMOVUPS      Z4, Z3
 	VFMADD213PS  Z1, Z5, Z3
 	VCMPPS       $0x11, all3f200000<>+0(SB), Z1, K2
-	VBLENDMPS    Z3, Z2, K2, Z8
+	VBLENDMPS    Z3, Z2, K2, Z11
 	VPANDD       all80000000<>+0(SB), Z0, Z0
-	VPORD        Z0, Z8, Z0
+	VPORD        Z0, Z11, Z0
 	VMOVUPS      Z0, K1, (AX)
 	JMP          done
 
@@ -1804,29 +1773,28 @@ part1:
 	VMOVUPS.Z    (CX), K1, Z0
 	VPANDD       all7fffffff<>+0(SB), Z0, Z1
 	VADDPS       Z1, Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all40000000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all40000000<>+0(SB), Z2
 	VMOVUPS      all3f800000<>+0(SB), Z4
-	VADDPS       all3f800000<>+0(SB), Z2, Z2
-	VDIVPS       Z2, Z3, Z2
+	VADDPS       all3f800000<>+0(SB), Z3, Z3
+	VDIVPS       Z3, Z2, Z2
 	VSUBPS       Z2, Z4, Z2
 	VMULPS       Z1, Z1, Z3
 	VMULPS       Z3, Z1, Z4
@@ -1839,9 +1807,9 @@ part1:
 	VMOVUPS      Z4, Z3
 	VFMADD213PS  Z1, Z5, Z3
 	VCMPPS       $0x11, all3f200000<>+0(SB), Z1, K2
-	VBLENDMPS    Z3, Z2, K2, Z8
+	VBLENDMPS    Z3, Z2, K2, Z11
 	VPANDD       all80000000<>+0(SB), Z0, Z0
-	VPORD        Z0, Z8, Z0
+	VPORD        Z0, Z11, Z0
 	VMOVUPS      Z0, K1, (AX)
 
 done:
@@ -1859,185 +1827,181 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y3
 	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
-	VPSRAD       $0x01, Y2, Y3
-	VPSUBD       Y3, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y1, Y1
-	VPADDD       all0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y1, Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
+	VPOR         all80000000<>+0(SB), Y3, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y1, Y2, Y2
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMINPS       all42b20000<>+0(SB), Y5, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
+	VSUBPS       all4b400000<>+0(SB), Y4, Y1
+	VSUBPS       all4b400000<>+0(SB), Y7, Y6
+	VMOVUPS      Y2, Y2
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y8
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y8
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y8
+	VMULPS       Y2, Y2, Y6
+	VMULPS       Y5, Y5, Y9
+	VFMADD213PS  Y2, Y6, Y1
+	VFMADD213PS  Y5, Y9, Y8
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VADDPS       all3f800000<>+0(SB), Y8, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSRAD       $0x01, Y6, Y7
+	VPSUBD       Y5, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y5, Y5
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y5, Y1, Y1
+	VMULPS       Y7, Y2, Y2
+	VPADDD       all0000007f<>+0(SB), Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y4, Y1, Y1
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      all3f800000<>+0(SB), Y4
+	VMOVUPS      all3f800000<>+0(SB), Y5
 	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, Y1, Y2, Y0
-	VADDPS       Y2, Y1, Y3
-	VDIVPS       Y3, Y0, Y4
-	VSUBPS       Y2, Y3, Y5
-	VSUBPS       Y5, Y1, Y1
+	VCMPPS       $0x11, all00000000<>+0(SB), Y3, Y3
+	VBLENDVPS    Y0, Y1, Y4, Y0
+	VBLENDVPS    Y3, Y2, Y5, Y8
+	VADDPS       Y4, Y1, Y3
+	VADDPS       Y5, Y2, Y9
+	VDIVPS       Y3, Y0, Y6
+	VDIVPS       Y9, Y8, Y10
+	VSUBPS       Y4, Y3, Y7
+	VSUBPS       Y5, Y9, Y11
+	VSUBPS       Y7, Y1, Y1
+	VSUBPS       Y11, Y2, Y2
 	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y3, Y4, Y0
+	VMOVUPS      Y8, Y7
+	VFNMADD231PS Y3, Y6, Y0
+	VFNMADD231PS Y9, Y10, Y7
 	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y1, Y4, Y0
-	VSUBPS       Y4, Y2, Y1
-	VMAXPS       Y4, Y1, Y1
+	VMOVUPS      Y7, Y3
+	VFNMADD231PS Y1, Y6, Y0
+	VFNMADD231PS Y2, Y10, Y3
+	VSUBPS       Y6, Y4, Y1
+	VSUBPS       Y10, Y5, Y2
+	VMAXPS       Y6, Y1, Y1
+	VMAXPS       Y10, Y2, Y2
 	VMOVUPS      Y0, Y0
-	VFMADD213PS  Y4, Y1, Y0
+	VMOVUPS      Y3, Y3
+	VFMADD213PS  Y6, Y1, Y0
+	VFMADD213PS  Y10, Y2, Y3
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      32(CX), Y0
-	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
-	VPSRAD       $0x01, Y2, Y3
-	VPSUBD       Y3, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y1, Y1
-	VPADDD       all0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y1, Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, Y1, Y2, Y0
-	VADDPS       Y2, Y1, Y3
-	VDIVPS       Y3, Y0, Y4
-	VSUBPS       Y2, Y3, Y5
-	VSUBPS       Y5, Y1, Y1
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y3, Y4, Y0
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y1, Y4, Y0
-	VSUBPS       Y4, Y2, Y1
-	VMAXPS       Y4, Y1, Y1
-	VMOVUPS      Y0, Y0
-	VFMADD213PS  Y4, Y1, Y0
-	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y3, 32(AX)
 	VMOVUPS      64(CX), Y0
+	VMOVUPS      96(CX), Y3
 	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
-	VPSRAD       $0x01, Y2, Y3
-	VPSUBD       Y3, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y1, Y1
-	VPADDD       all0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y1, Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
+	VPOR         all80000000<>+0(SB), Y3, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y1, Y2, Y2
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMINPS       all42b20000<>+0(SB), Y5, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
+	VSUBPS       all4b400000<>+0(SB), Y4, Y1
+	VSUBPS       all4b400000<>+0(SB), Y7, Y6
+	VMOVUPS      Y2, Y2
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y8
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y8
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y8
+	VMULPS       Y2, Y2, Y6
+	VMULPS       Y5, Y5, Y9
+	VFMADD213PS  Y2, Y6, Y1
+	VFMADD213PS  Y5, Y9, Y8
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VADDPS       all3f800000<>+0(SB), Y8, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSRAD       $0x01, Y6, Y7
+	VPSUBD       Y5, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y5, Y5
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y5, Y1, Y1
+	VMULPS       Y7, Y2, Y2
+	VPADDD       all0000007f<>+0(SB), Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y4, Y1, Y1
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      all3f800000<>+0(SB), Y4
+	VMOVUPS      all3f800000<>+0(SB), Y5
 	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, Y1, Y2, Y0
-	VADDPS       Y2, Y1, Y3
-	VDIVPS       Y3, Y0, Y4
-	VSUBPS       Y2, Y3, Y5
-	VSUBPS       Y5, Y1, Y1
+	VCMPPS       $0x11, all00000000<>+0(SB), Y3, Y3
+	VBLENDVPS    Y0, Y1, Y4, Y0
+	VBLENDVPS    Y3, Y2, Y5, Y8
+	VADDPS       Y4, Y1, Y3
+	VADDPS       Y5, Y2, Y9
+	VDIVPS       Y3, Y0, Y6
+	VDIVPS       Y9, Y8, Y10
+	VSUBPS       Y4, Y3, Y7
+	VSUBPS       Y5, Y9, Y11
+	VSUBPS       Y7, Y1, Y1
+	VSUBPS       Y11, Y2, Y2
 	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y3, Y4, Y0
+	VMOVUPS      Y8, Y7
+	VFNMADD231PS Y3, Y6, Y0
+	VFNMADD231PS Y9, Y10, Y7
 	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y1, Y4, Y0
-	VSUBPS       Y4, Y2, Y1
-	VMAXPS       Y4, Y1, Y1
+	VMOVUPS      Y7, Y3
+	VFNMADD231PS Y1, Y6, Y0
+	VFNMADD231PS Y2, Y10, Y3
+	VSUBPS       Y6, Y4, Y1
+	VSUBPS       Y10, Y5, Y2
+	VMAXPS       Y6, Y1, Y1
+	VMAXPS       Y10, Y2, Y2
 	VMOVUPS      Y0, Y0
-	VFMADD213PS  Y4, Y1, Y0
+	VMOVUPS      Y3, Y3
+	VFMADD213PS  Y6, Y1, Y0
+	VFMADD213PS  Y10, Y2, Y3
 	VMOVUPS      Y0, 64(AX)
-	VMOVUPS      96(CX), Y0
-	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
-	VPSRAD       $0x01, Y2, Y3
-	VPSUBD       Y3, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y1, Y1
-	VPADDD       all0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y1, Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, Y1, Y2, Y0
-	VADDPS       Y2, Y1, Y3
-	VDIVPS       Y3, Y0, Y4
-	VSUBPS       Y2, Y3, Y5
-	VSUBPS       Y5, Y1, Y1
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y3, Y4, Y0
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS Y1, Y4, Y0
-	VSUBPS       Y4, Y2, Y1
-	VMAXPS       Y4, Y1, Y1
-	VMOVUPS      Y0, Y0
-	VFMADD213PS  Y4, Y1, Y0
-	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y3, 96(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -2049,25 +2013,24 @@ rest:
 	JLT          part0
 	VMOVUPS      (CX), Y0
 	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -2099,25 +2062,24 @@ rest:
 	JLT          part1
 	VMOVUPS      (CX), Y0
 	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -2149,25 +2111,24 @@ rest:
 	JLT          part2
 	VMOVUPS      (CX), Y0
 	VPOR         all80000000<>+0(SB), Y0, Y1
-	VMOVUPS      all42b20000<>+0(SB), Y2
-	VMOVUPS      allc2d00000<>+0(SB), Y3
-	VMINPS       Y1, Y2, Y1
-	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      all4b400000<>+0(SB), Y2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y2
-	VSUBPS       all4b400000<>+0(SB), Y2, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS all3f318000<>+0(SB), Y3, Y1
-	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y1
-	VMOVUPS      all3ab688be<>+0(SB), Y3
-	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y3
-	VFMADD213PS  all3f000000<>+0(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       all3f800000<>+0(SB), Y3, Y1
-	VPSUBD       all4b400000<>+0(SB), Y2, Y2
+	VMOVUPS      allc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMINPS       all42b20000<>+0(SB), Y2, Y1
+	VMOVUPS      all4b400000<>+0(SB), Y3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       all4b400000<>+0(SB), Y3, Y1
+	VMOVUPS      Y2, Y2
+	VFNMADD231PS all3f318000<>+0(SB), Y1, Y2
+	VFNMADD231PS allb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y1
+	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y1
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y1
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y1
+	VFMADD213PS  all3f000000<>+0(SB), Y2, Y1
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y1
+	VADDPS       all3f800000<>+0(SB), Y1, Y1
+	VPSUBD       all4b400000<>+0(SB), Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
 	VPADDD       all0000007f<>+0(SB), Y3, Y3
@@ -2206,25 +2167,24 @@ part0:
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -2259,25 +2219,24 @@ part1:
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -2312,25 +2271,24 @@ part2:
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -2365,25 +2323,24 @@ part3:
 	VMOVUPS      (BX)(DX*4), Y0
 	VMASKMOVPS   (CX), Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -2442,79 +2399,77 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z4
 	VPORD        all80000000<>+0(SB), Z0, Z1
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z1, Z2, Z1
-	VMAXPS       Z1, Z3, Z1
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z1, Z1
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z1
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z1
-	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z8
-	VFMADD213PS  Z1, Z8, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z1
-	VSCALEFPS    Z2, Z1, Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
+	VPORD        all80000000<>+0(SB), Z4, Z5
+	VMOVUPS      allc2d00000<>+0(SB), Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z6
+	VMAXPS       Z1, Z2, Z2
+	VMAXPS       Z5, Z6, Z6
+	VMINPS       all42b20000<>+0(SB), Z2, Z1
+	VMINPS       all42b20000<>+0(SB), Z6, Z10
+	VMOVUPS      all4b400000<>+0(SB), Z5
+	VMOVUPS      all4b400000<>+0(SB), Z11
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z10, Z11
+	VSUBPS       all4b400000<>+0(SB), Z5, Z1
+	VSUBPS       all4b400000<>+0(SB), Z11, Z5
+	VMOVUPS      Z2, Z2
+	VMOVUPS      Z6, Z11
+	VFNMADD231PS all3f318000<>+0(SB), Z1, Z2
+	VFNMADD231PS all3f318000<>+0(SB), Z5, Z11
+	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z2
+	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z11
+	VMOVUPS      all3ab688be<>+0(SB), Z6
+	VMOVUPS      all3ab688be<>+0(SB), Z12
+	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z6
+	VFMADD213PS  all3c0905f1<>+0(SB), Z11, Z12
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z11, Z12
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z11, Z12
+	VFMADD213PS  all3f000000<>+0(SB), Z2, Z6
+	VFMADD213PS  all3f000000<>+0(SB), Z11, Z12
+	VMULPS       Z2, Z2, Z10
+	VMULPS       Z11, Z11, Z13
+	VFMADD213PS  Z2, Z10, Z6
+	VFMADD213PS  Z11, Z13, Z12
+	VADDPS       all3f800000<>+0(SB), Z6, Z2
+	VADDPS       all3f800000<>+0(SB), Z12, Z6
+	VSCALEFPS    Z1, Z2, Z2
+	VSCALEFPS    Z5, Z6, Z6
+	VMOVUPS      all3f800000<>+0(SB), Z1
+	VMOVUPS      all3f800000<>+0(SB), Z5
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K1
-	VBLENDMPS    Z1, Z2, K1, Z4
-	VADDPS       Z2, Z1, Z0
-	VDIVPS       Z0, Z4, Z3
-	VSUBPS       Z2, Z0, Z8
-	VSUBPS       Z8, Z1, Z1
-	VMOVUPS      Z4, Z8
-	VFNMADD231PS Z0, Z3, Z8
-	VMOVUPS      Z8, Z0
-	VFNMADD231PS Z1, Z3, Z0
-	VSUBPS       Z3, Z2, Z1
-	VMAXPS       Z3, Z1, Z1
+	VCMPPS       $0x11, all00000000<>+0(SB), Z4, K2
+	VBLENDMPS    Z2, Z1, K1, Z3
+	VBLENDMPS    Z6, Z5, K2, Z7
+	VADDPS       Z1, Z2, Z0
+	VADDPS       Z5, Z6, Z11
+	VDIVPS       Z0, Z3, Z4
+	VDIVPS       Z11, Z7, Z12
+	VSUBPS       Z1, Z0, Z10
+	VSUBPS       Z5, Z11, Z13
+	VSUBPS       Z10, Z2, Z2
+	VSUBPS       Z13, Z6, Z10
+	VMOVUPS      Z3, Z6
+	VMOVUPS      Z7, Z13
+	VFNMADD231PS Z0, Z4, Z6
+	VFNMADD231PS Z11, Z12, Z13
+	VMOVUPS      Z6, Z0
+	VMOVUPS      Z13, Z6
+	VFNMADD231PS Z2, Z4, Z0
+	VFNMADD231PS Z10, Z12, Z6
+	VSUBPS       Z4, Z1, Z1
+	VSUBPS       Z12, Z5, Z2
+	VMAXPS       Z4, Z1, Z1
+	VMAXPS       Z12, Z2, Z2
 	VMOVUPS      Z0, Z0
-	VFMADD213PS  Z3, Z1, Z0
+	VMOVUPS      Z6, Z5
+	VFMADD213PS  Z4, Z1, Z0
+	VFMADD213PS  Z12, Z2, Z5
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      64(CX), Z0
-	VPORD        all80000000<>+0(SB), Z0, Z1
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z1, Z2, Z1
-	VMAXPS       Z1, Z3, Z1
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z1, Z1
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z1
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z1
-	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z8
-	VFMADD213PS  Z1, Z8, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z1
-	VSCALEFPS    Z2, Z1, Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K1
-	VBLENDMPS    Z1, Z2, K1, Z5
-	VADDPS       Z2, Z1, Z0
-	VDIVPS       Z0, Z5, Z3
-	VSUBPS       Z2, Z0, Z8
-	VSUBPS       Z8, Z1, Z1
-	VMOVUPS      Z5, Z8
-	VFNMADD231PS Z0, Z3, Z8
-	VMOVUPS      Z8, Z0
-	VFNMADD231PS Z1, Z3, Z0
-	VSUBPS       Z3, Z2, Z1
-	VMAXPS       Z3, Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFMADD213PS  Z3, Z1, Z0
-	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z5, 64(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -2526,37 +2481,36 @@ rest:
 	JLT          part0
 	VMOVUPS      (CX), Z0
 	VPORD        all80000000<>+0(SB), Z0, Z1
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z1, Z2, Z1
-	VMAXPS       Z1, Z3, Z1
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z1, Z1
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z1
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z1
+	VMOVUPS      allc2d00000<>+0(SB), Z2
+	VMAXPS       Z1, Z2, Z2
+	VMINPS       all42b20000<>+0(SB), Z2, Z1
+	VMOVUPS      all4b400000<>+0(SB), Z3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z3
+	VSUBPS       all4b400000<>+0(SB), Z3, Z1
+	VMOVUPS      Z2, Z2
+	VFNMADD231PS all3f318000<>+0(SB), Z1, Z2
+	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z2
 	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z1
-	VSCALEFPS    Z2, Z1, Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
+	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z3
+	VFMADD213PS  all3f000000<>+0(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       all3f800000<>+0(SB), Z3, Z2
+	VSCALEFPS    Z1, Z2, Z2
+	VMOVUPS      all3f800000<>+0(SB), Z1
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K1
-	VBLENDMPS    Z1, Z2, K1, Z6
-	VADDPS       Z2, Z1, Z0
-	VDIVPS       Z0, Z6, Z3
-	VSUBPS       Z2, Z0, Z4
-	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z6, Z4
+	VBLENDMPS    Z2, Z1, K1, Z8
+	VADDPS       Z1, Z2, Z0
+	VDIVPS       Z0, Z8, Z3
+	VSUBPS       Z1, Z0, Z4
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z8, Z4
 	VFNMADD231PS Z0, Z3, Z4
 	VMOVUPS      Z4, Z0
-	VFNMADD231PS Z1, Z3, Z0
-	VSUBPS       Z3, Z2, Z1
+	VFNMADD231PS Z2, Z3, Z0
+	VSUBPS       Z3, Z1, Z1
 	VMAXPS       Z3, Z1, Z1
 	VMOVUPS      Z0, Z0
 	VFMADD213PS  Z3, Z1, Z0
@@ -2575,37 +2529,36 @@ part0:
 	KMOVW        DX, K1
 	VMOVUPS.Z    (CX), K1, Z0
 	VPORD        all80000000<>+0(SB), Z0, Z1
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z1, Z2, Z1
-	VMAXPS       Z1, Z3, Z1
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z1, Z1
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z1
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z1
+	VMOVUPS      allc2d00000<>+0(SB), Z2
+	VMAXPS       Z1, Z2, Z2
+	VMINPS       all42b20000<>+0(SB), Z2, Z1
+	VMOVUPS      all4b400000<>+0(SB), Z3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z3
+	VSUBPS       all4b400000<>+0(SB), Z3, Z1
+	VMOVUPS      Z2, Z2
+	VFNMADD231PS all3f318000<>+0(SB), Z1, Z2
+	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z2
 	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z1
-	VSCALEFPS    Z2, Z1, Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
+	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z3
+	VFMADD213PS  all3f000000<>+0(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       all3f800000<>+0(SB), Z3, Z2
+	VSCALEFPS    Z1, Z2, Z2
+	VMOVUPS      all3f800000<>+0(SB), Z1
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K2
-	VBLENDMPS    Z1, Z2, K2, Z7
-	VADDPS       Z2, Z1, Z0
-	VDIVPS       Z0, Z7, Z3
-	VSUBPS       Z2, Z0, Z4
-	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z7, Z4
+	VBLENDMPS    Z2, Z1, K2, Z9
+	VADDPS       Z1, Z2, Z0
+	VDIVPS       Z0, Z9, Z3
+	VSUBPS       Z1, Z0, Z4
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z9, Z4
 	VFNMADD231PS Z0, Z3, Z4
 	VMOVUPS      Z4, Z0
-	VFNMADD231PS Z1, Z3, Z0
-	VSUBPS       Z3, Z2, Z1
+	VFNMADD231PS Z2, Z3, Z0
+	VSUBPS       Z3, Z1, Z1
 	VMAXPS       Z3, Z1, Z1
 	VMOVUPS      Z0, Z0
 	VFMADD213PS  Z3, Z1, Z0
@@ -2620,37 +2573,36 @@ part1:
 	KMOVW        DX, K1
 	VMOVUPS.Z    (CX), K1, Z0
 	VPORD        all80000000<>+0(SB), Z0, Z1
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z1, Z2, Z1
-	VMAXPS       Z1, Z3, Z1
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z1, Z1
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z1
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z1
+	VMOVUPS      allc2d00000<>+0(SB), Z2
+	VMAXPS       Z1, Z2, Z2
+	VMINPS       all42b20000<>+0(SB), Z2, Z1
+	VMOVUPS      all4b400000<>+0(SB), Z3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z1, Z3
+	VSUBPS       all4b400000<>+0(SB), Z3, Z1
+	VMOVUPS      Z2, Z2
+	VFNMADD231PS all3f318000<>+0(SB), Z1, Z2
+	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z2
 	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z1
-	VSCALEFPS    Z2, Z1, Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
+	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z3
+	VFMADD213PS  all3f000000<>+0(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       all3f800000<>+0(SB), Z3, Z2
+	VSCALEFPS    Z1, Z2, Z2
+	VMOVUPS      all3f800000<>+0(SB), Z1
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K2
-	VBLENDMPS    Z1, Z2, K2, Z7
-	VADDPS       Z2, Z1, Z0
-	VDIVPS       Z0, Z7, Z3
-	VSUBPS       Z2, Z0, Z4
-	VSUBPS       Z4, Z1, Z1
-	VMOVUPS      Z7, Z4
+	VBLENDMPS    Z2, Z1, K2, Z9
+	VADDPS       Z1, Z2, Z0
+	VDIVPS       Z0, Z9, Z3
+	VSUBPS       Z1, Z0, Z4
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      Z9, Z4
 	VFNMADD231PS Z0, Z3, Z4
 	VMOVUPS      Z4, Z0
-	VFNMADD231PS Z1, Z3, Z0
-	VSUBPS       Z3, Z2, Z1
+	VFNMADD231PS Z2, Z3, Z0
+	VSUBPS       Z3, Z1, Z1
 	VMAXPS       Z3, Z1, Z1
 	VMOVUPS      Z0, Z0
 	VFMADD213PS  Z3, Z1, Z0
@@ -3697,205 +3649,201 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y3
 	VMULPS       Y0, Y0, Y1
+	VMULPS       Y3, Y3, Y4
 	VMOVUPS      all3d922279<>+0(SB), Y2
+	VMOVUPS      all3d922279<>+0(SB), Y5
 	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
+	VFMADD213PS  all3fcc422a<>+0(SB), Y4, Y5
 	VMULPS       Y2, Y0, Y1
+	VMULPS       Y5, Y3, Y5
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
+	VPOR         all80000000<>+0(SB), Y5, Y6
 	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y2, Y4, Y4
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y4, Y2
+	VMINPS       all42b20000<>+0(SB), Y7, Y8
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y8, Y9
+	VSUBPS       all4b400000<>+0(SB), Y6, Y2
+	VSUBPS       all4b400000<>+0(SB), Y9, Y8
+	VMOVUPS      Y4, Y4
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y10
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y10
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y10
+	VMULPS       Y4, Y4, Y8
+	VMULPS       Y7, Y7, Y11
+	VFMADD213PS  Y4, Y8, Y2
+	VFMADD213PS  Y7, Y11, Y10
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y10, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y8
+	VPSRAD       $0x01, Y6, Y7
+	VPSRAD       $0x01, Y8, Y9
+	VPSUBD       Y7, Y6, Y6
+	VPSUBD       Y9, Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y7, Y2, Y2
+	VMULPS       Y9, Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      all3f800000<>+0(SB), Y6
+	VMOVUPS      all3f800000<>+0(SB), Y7
 	VCMPPS       $0x11, all00000000<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y2, Y3, Y1
-	VADDPS       Y3, Y2, Y4
-	VDIVPS       Y4, Y1, Y5
-	VSUBPS       Y3, Y4, Y6
-	VSUBPS       Y6, Y2, Y2
+	VCMPPS       $0x11, all00000000<>+0(SB), Y5, Y5
+	VBLENDVPS    Y1, Y2, Y6, Y1
+	VBLENDVPS    Y5, Y4, Y7, Y10
+	VADDPS       Y6, Y2, Y5
+	VADDPS       Y7, Y4, Y11
+	VDIVPS       Y5, Y1, Y8
+	VDIVPS       Y11, Y10, Y12
+	VSUBPS       Y6, Y5, Y9
+	VSUBPS       Y7, Y11, Y13
+	VSUBPS       Y9, Y2, Y2
+	VSUBPS       Y13, Y4, Y4
 	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y4, Y5, Y1
+	VMOVUPS      Y10, Y9
+	VFNMADD231PS Y5, Y8, Y1
+	VFNMADD231PS Y11, Y12, Y9
 	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y2, Y5, Y1
-	VSUBPS       Y5, Y3, Y2
-	VMAXPS       Y5, Y2, Y2
+	VMOVUPS      Y9, Y5
+	VFNMADD231PS Y2, Y8, Y1
+	VFNMADD231PS Y4, Y12, Y5
+	VSUBPS       Y8, Y6, Y2
+	VSUBPS       Y12, Y7, Y4
+	VMAXPS       Y8, Y2, Y2
+	VMAXPS       Y12, Y4, Y4
 	VMOVUPS      Y1, Y1
-	VFMADD213PS  Y5, Y2, Y1
+	VMOVUPS      Y5, Y5
+	VFMADD213PS  Y8, Y2, Y1
+	VFMADD213PS  Y12, Y4, Y5
 	VMULPS       Y1, Y0, Y0
+	VMULPS       Y5, Y3, Y1
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      32(CX), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      all3d922279<>+0(SB), Y2
-	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
-	VMULPS       Y2, Y0, Y1
-	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VCMPPS       $0x11, all00000000<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y2, Y3, Y1
-	VADDPS       Y3, Y2, Y4
-	VDIVPS       Y4, Y1, Y5
-	VSUBPS       Y3, Y4, Y6
-	VSUBPS       Y6, Y2, Y2
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y4, Y5, Y1
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y2, Y5, Y1
-	VSUBPS       Y5, Y3, Y2
-	VMAXPS       Y5, Y2, Y2
-	VMOVUPS      Y1, Y1
-	VFMADD213PS  Y5, Y2, Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y1, 32(AX)
 	VMOVUPS      64(CX), Y0
+	VMOVUPS      96(CX), Y3
 	VMULPS       Y0, Y0, Y1
+	VMULPS       Y3, Y3, Y4
 	VMOVUPS      all3d922279<>+0(SB), Y2
+	VMOVUPS      all3d922279<>+0(SB), Y5
 	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
+	VFMADD213PS  all3fcc422a<>+0(SB), Y4, Y5
 	VMULPS       Y2, Y0, Y1
+	VMULPS       Y5, Y3, Y5
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
+	VPOR         all80000000<>+0(SB), Y5, Y6
 	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y2, Y4, Y4
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y4, Y2
+	VMINPS       all42b20000<>+0(SB), Y7, Y8
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y8, Y9
+	VSUBPS       all4b400000<>+0(SB), Y6, Y2
+	VSUBPS       all4b400000<>+0(SB), Y9, Y8
+	VMOVUPS      Y4, Y4
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y10
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y10
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y10
+	VMULPS       Y4, Y4, Y8
+	VMULPS       Y7, Y7, Y11
+	VFMADD213PS  Y4, Y8, Y2
+	VFMADD213PS  Y7, Y11, Y10
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y10, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y8
+	VPSRAD       $0x01, Y6, Y7
+	VPSRAD       $0x01, Y8, Y9
+	VPSUBD       Y7, Y6, Y6
+	VPSUBD       Y9, Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y7, Y2, Y2
+	VMULPS       Y9, Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      all3f800000<>+0(SB), Y6
+	VMOVUPS      all3f800000<>+0(SB), Y7
 	VCMPPS       $0x11, all00000000<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y2, Y3, Y1
-	VADDPS       Y3, Y2, Y4
-	VDIVPS       Y4, Y1, Y5
-	VSUBPS       Y3, Y4, Y6
-	VSUBPS       Y6, Y2, Y2
+	VCMPPS       $0x11, all00000000<>+0(SB), Y5, Y5
+	VBLENDVPS    Y1, Y2, Y6, Y1
+	VBLENDVPS    Y5, Y4, Y7, Y10
+	VADDPS       Y6, Y2, Y5
+	VADDPS       Y7, Y4, Y11
+	VDIVPS       Y5, Y1, Y8
+	VDIVPS       Y11, Y10, Y12
+	VSUBPS       Y6, Y5, Y9
+	VSUBPS       Y7, Y11, Y13
+	VSUBPS       Y9, Y2, Y2
+	VSUBPS       Y13, Y4, Y4
 	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y4, Y5, Y1
+	VMOVUPS      Y10, Y9
+	VFNMADD231PS Y5, Y8, Y1
+	VFNMADD231PS Y11, Y12, Y9
 	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y2, Y5, Y1
-	VSUBPS       Y5, Y3, Y2
-	VMAXPS       Y5, Y2, Y2
+	VMOVUPS      Y9, Y5
+	VFNMADD231PS Y2, Y8, Y1
+	VFNMADD231PS Y4, Y12, Y5
+	VSUBPS       Y8, Y6, Y2
+	VSUBPS       Y12, Y7, Y4
+	VMAXPS       Y8, Y2, Y2
+	VMAXPS       Y12, Y4, Y4
 	VMOVUPS      Y1, Y1
-	VFMADD213PS  Y5, Y2, Y1
+	VMOVUPS      Y5, Y5
+	VFMADD213PS  Y8, Y2, Y1
+	VFMADD213PS  Y12, Y4, Y5
 	VMULPS       Y1, Y0, Y0
+	VMULPS       Y5, Y3, Y1
 	VMOVUPS      Y0, 64(AX)
-	VMOVUPS      96(CX), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      all3d922279<>+0(SB), Y2
-	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
-	VMULPS       Y2, Y0, Y1
-	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VCMPPS       $0x11, all00000000<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y2, Y3, Y1
-	VADDPS       Y3, Y2, Y4
-	VDIVPS       Y4, Y1, Y5
-	VSUBPS       Y3, Y4, Y6
-	VSUBPS       Y6, Y2, Y2
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y4, Y5, Y1
-	VMOVUPS      Y1, Y1
-	VFNMADD231PS Y2, Y5, Y1
-	VSUBPS       Y5, Y3, Y2
-	VMAXPS       Y5, Y2, Y2
-	VMOVUPS      Y1, Y1
-	VFMADD213PS  Y5, Y2, Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y1, 96(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -3911,25 +3859,24 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
 	VMULPS       Y2, Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -3966,25 +3913,24 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
 	VMULPS       Y2, Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -4021,25 +3967,24 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y1, Y2
 	VMULPS       Y2, Y0, Y1
 	VPOR         all80000000<>+0(SB), Y1, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -4083,25 +4028,24 @@ part0:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y2
 	VPOR         all80000000<>+0(SB), Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -4141,25 +4085,24 @@ part1:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y2
 	VPOR         all80000000<>+0(SB), Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -4199,25 +4142,24 @@ part2:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y2
 	VPOR         all80000000<>+0(SB), Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -4257,25 +4199,24 @@ part3:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y2
 	VPOR         all80000000<>+0(SB), Y2, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -4353,89 +4294,87 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-24
 
 block:
 	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z4
 	VMULPS       Z0, Z0, Z1
+	VMULPS       Z4, Z4, Z5
 	VMOVUPS      all3d922279<>+0(SB), Z2
+	VMOVUPS      all3d922279<>+0(SB), Z6
 	VFMADD213PS  all3fcc422a<>+0(SB), Z1, Z2
+	VFMADD213PS  all3fcc422a<>+0(SB), Z5, Z6
 	VMULPS       Z2, Z0, Z1
+	VMULPS       Z6, Z4, Z6
 	VPORD        all80000000<>+0(SB), Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z7
-	VMOVUPS      allc2d00000<>+0(SB), Z8
-	VMINPS       Z2, Z7, Z2
-	VMAXPS       Z2, Z8, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z7
-	VSUBPS       all4b400000<>+0(SB), Z7, Z7
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z7, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z8
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z8
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z8
-	VMULPS       Z2, Z2, Z9
-	VFMADD213PS  Z2, Z9, Z8
-	VADDPS       all3f800000<>+0(SB), Z8, Z2
-	VSCALEFPS    Z7, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z7
+	VPORD        all80000000<>+0(SB), Z6, Z10
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMOVUPS      allc2d00000<>+0(SB), Z11
+	VMAXPS       Z2, Z5, Z5
+	VMAXPS       Z10, Z11, Z11
+	VMINPS       all42b20000<>+0(SB), Z5, Z2
+	VMINPS       all42b20000<>+0(SB), Z11, Z12
+	VMOVUPS      all4b400000<>+0(SB), Z10
+	VMOVUPS      all4b400000<>+0(SB), Z13
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z12, Z13
+	VSUBPS       all4b400000<>+0(SB), Z10, Z2
+	VSUBPS       all4b400000<>+0(SB), Z13, Z10
+	VMOVUPS      Z5, Z5
+	VMOVUPS      Z11, Z13
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z10, Z13
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z10, Z13
+	VMOVUPS      all3ab688be<>+0(SB), Z11
+	VMOVUPS      all3ab688be<>+0(SB), Z14
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z11
+	VFMADD213PS  all3c0905f1<>+0(SB), Z13, Z14
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z13, Z14
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z13, Z14
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z11
+	VFMADD213PS  all3f000000<>+0(SB), Z13, Z14
+	VMULPS       Z5, Z5, Z12
+	VMULPS       Z13, Z13, Z15
+	VFMADD213PS  Z5, Z12, Z11
+	VFMADD213PS  Z13, Z15, Z14
+	VADDPS       all3f800000<>+0(SB), Z11, Z5
+	VADDPS       all3f800000<>+0(SB), Z14, Z11
+	VSCALEFPS    Z2, Z5, Z5
+	VSCALEFPS    Z10, Z11, Z11
+	VMOVUPS      all3f800000<>+0(SB), Z2
+	VMOVUPS      all3f800000<>+0(SB), Z10
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K1
-	VBLENDMPS    Z2, Z7, K1, Z3
-	VADDPS       Z7, Z2, Z1
-	VDIVPS       Z1, Z3, Z8
-	VSUBPS       Z7, Z1, Z9
-	VSUBPS       Z9, Z2, Z2
-	VMOVUPS      Z3, Z9
-	VFNMADD231PS Z1, Z8, Z9
-	VMOVUPS      Z9, Z1
-	VFNMADD231PS Z2, Z8, Z1
-	VSUBPS       Z8, Z7, Z2
-	VMAXPS       Z8, Z2, Z2
+	VCMPPS       $0x11, all00000000<>+0(SB), Z6, K2
+	VBLENDMPS    Z5, Z2, K1, Z3
+	VBLENDMPS    Z11, Z10, K2, Z7
+	VADDPS       Z2, Z5, Z1
+	VADDPS       Z10, Z11, Z13
+	VDIVPS       Z1, Z3, Z6
+	VDIVPS       Z13, Z7, Z14
+	VSUBPS       Z2, Z1, Z12
+	VSUBPS       Z10, Z13, Z15
+	VSUBPS       Z12, Z5, Z5
+	VSUBPS       Z15, Z11, Z12
+	VMOVUPS      Z3, Z11
+	VMOVUPS      Z7, Z15
+	VFNMADD231PS Z1, Z6, Z11
+	VFNMADD231PS Z13, Z14, Z15
+	VMOVUPS      Z11, Z1
+	VMOVUPS      Z15, Z11
+	VFNMADD231PS Z5, Z6, Z1
+	VFNMADD231PS Z12, Z14, Z11
+	VSUBPS       Z6, Z2, Z2
+	VSUBPS       Z14, Z10, Z5
+	VMAXPS       Z6, Z2, Z2
+	VMAXPS       Z14, Z5, Z5
 	VMOVUPS      Z1, Z1
-	VFMADD213PS  Z8, Z2, Z1
+	VMOVUPS      Z11, Z10
+	VFMADD213PS  Z6, Z2, Z1
+	VFMADD213PS  Z14, Z5, Z10
 	VMULPS       Z1, Z0, Z0
+	VMULPS       Z10, Z4, Z1
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      64(CX), Z0
-	VMULPS       Z0, Z0, Z1
-	VMOVUPS      all3d922279<>+0(SB), Z2
-	VFMADD213PS  all3fcc422a<>+0(SB), Z1, Z2
-	VMULPS       Z2, Z0, Z1
-	VPORD        all80000000<>+0(SB), Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z7
-	VMOVUPS      allc2d00000<>+0(SB), Z8
-	VMINPS       Z2, Z7, Z2
-	VMAXPS       Z2, Z8, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z7
-	VSUBPS       all4b400000<>+0(SB), Z7, Z7
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z7, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z8
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z8
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z8
-	VMULPS       Z2, Z2, Z9
-	VFMADD213PS  Z2, Z9, Z8
-	VADDPS       all3f800000<>+0(SB), Z8, Z2
-	VSCALEFPS    Z7, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z7
-	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K1
-	VBLENDMPS    Z2, Z7, K1, Z4
-	VADDPS       Z7, Z2, Z1
-	VDIVPS       Z1, Z4, Z8
-	VSUBPS       Z7, Z1, Z9
-	VSUBPS       Z9, Z2, Z2
-	VMOVUPS      Z4, Z9
-	VFNMADD231PS Z1, Z8, Z9
-	VMOVUPS      Z9, Z1
-	VFNMADD231PS Z2, Z8, Z1
-	VSUBPS       Z8, Z7, Z2
-	VMAXPS       Z8, Z2, Z2
-	VMOVUPS      Z1, Z1
-	VFMADD213PS  Z8, Z2, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z1, 64(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -4451,37 +4390,36 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z1, Z2
 	VMULPS       Z2, Z0, Z1
 	VPORD        all80000000<>+0(SB), Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z7
-	VFMADD213PS  Z2, Z7, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all3f800000<>+0(SB), Z2
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K1
-	VBLENDMPS    Z2, Z3, K1, Z5
-	VADDPS       Z3, Z2, Z1
-	VDIVPS       Z1, Z5, Z4
-	VSUBPS       Z3, Z1, Z7
-	VSUBPS       Z7, Z2, Z2
-	VMOVUPS      Z5, Z5
+	VBLENDMPS    Z3, Z2, K1, Z8
+	VADDPS       Z2, Z3, Z1
+	VDIVPS       Z1, Z8, Z4
+	VSUBPS       Z2, Z1, Z5
+	VSUBPS       Z5, Z3, Z3
+	VMOVUPS      Z8, Z5
 	VFNMADD231PS Z1, Z4, Z5
 	VMOVUPS      Z5, Z1
-	VFNMADD231PS Z2, Z4, Z1
-	VSUBPS       Z4, Z3, Z2
+	VFNMADD231PS Z3, Z4, Z1
+	VSUBPS       Z4, Z2, Z2
 	VMAXPS       Z4, Z2, Z2
 	VMOVUPS      Z1, Z1
 	VFMADD213PS  Z4, Z2, Z1
@@ -4505,37 +4443,36 @@ part0:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z1, Z2
 	VMULPS       Z2, Z0, Z1
 	VPORD        all80000000<>+0(SB), Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all3f800000<>+0(SB), Z2
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K2
-	VBLENDMPS    Z2, Z3, K2, Z6
-	VADDPS       Z3, Z2, Z1
-	VDIVPS       Z1, Z6, Z4
-	VSUBPS       Z3, Z1, Z5
-	VSUBPS       Z5, Z2, Z2
-	VMOVUPS      Z6, Z5
+	VBLENDMPS    Z3, Z2, K2, Z9
+	VADDPS       Z2, Z3, Z1
+	VDIVPS       Z1, Z9, Z4
+	VSUBPS       Z2, Z1, Z5
+	VSUBPS       Z5, Z3, Z3
+	VMOVUPS      Z9, Z5
 	VFNMADD231PS Z1, Z4, Z5
 	VMOVUPS      Z5, Z1
-	VFNMADD231PS Z2, Z4, Z1
-	VSUBPS       Z4, Z3, Z2
+	VFNMADD231PS Z3, Z4, Z1
+	VSUBPS       Z4, Z2, Z2
 	VMAXPS       Z4, Z2, Z2
 	VMOVUPS      Z1, Z1
 	VFMADD213PS  Z4, Z2, Z1
@@ -4555,37 +4492,36 @@ part1:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z1, Z2
 	VMULPS       Z2, Z0, Z1
 	VPORD        all80000000<>+0(SB), Z1, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all3f800000<>+0(SB), Z2
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K2
-	VBLENDMPS    Z2, Z3, K2, Z6
-	VADDPS       Z3, Z2, Z1
-	VDIVPS       Z1, Z6, Z4
-	VSUBPS       Z3, Z1, Z5
-	VSUBPS       Z5, Z2, Z2
-	VMOVUPS      Z6, Z5
+	VBLENDMPS    Z3, Z2, K2, Z9
+	VADDPS       Z2, Z3, Z1
+	VDIVPS       Z1, Z9, Z4
+	VSUBPS       Z2, Z1, Z5
+	VSUBPS       Z5, Z3, Z3
+	VMOVUPS      Z9, Z5
 	VFNMADD231PS Z1, Z4, Z5
 	VMOVUPS      Z5, Z1
-	VFNMADD231PS Z2, Z4, Z1
-	VSUBPS       Z4, Z3, Z2
+	VFNMADD231PS Z3, Z4, Z1
+	VSUBPS       Z4, Z2, Z2
 	VMAXPS       Z4, Z2, Z2
 	VMOVUPS      Z1, Z1
 	VFMADD213PS  Z4, Z2, Z1
@@ -4614,25 +4550,24 @@ block:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -4673,25 +4608,24 @@ block:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -4732,25 +4666,24 @@ block:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -4791,25 +4724,24 @@ block:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -4860,25 +4792,24 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -4925,25 +4856,24 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -4990,25 +4920,24 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y2, Y3
 	VMULPS       Y3, Y1, Y3
 	VPOR         all80000000<>+0(SB), Y3, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -5062,25 +4991,24 @@ part0:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y3, Y4
 	VMULPS       Y4, Y2, Y4
 	VPOR         all80000000<>+0(SB), Y4, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -5129,25 +5057,24 @@ part1:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y3, Y4
 	VMULPS       Y4, Y2, Y4
 	VPOR         all80000000<>+0(SB), Y4, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -5196,25 +5123,24 @@ part2:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y3, Y4
 	VMULPS       Y4, Y2, Y4
 	VPOR         all80000000<>+0(SB), Y4, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -5263,25 +5189,24 @@ part3:
 	VFMADD213PS  all3fcc422a<>+0(SB), Y3, Y4
 	VMULPS       Y4, Y2, Y4
 	VPOR         all80000000<>+0(SB), Y4, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -5356,37 +5281,36 @@ block:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z2, Z3
 	VMULPS       Z3, Z1, Z3
 	VPORD        all80000000<>+0(SB), Z3, Z8
-	VMOVUPS      all42b20000<>+0(SB), Z9
-	VMOVUPS      allc2d00000<>+0(SB), Z10
-	VMINPS       Z8, Z9, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      all4b400000<>+0(SB), Z9
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z8, Z9
-	VSUBPS       all4b400000<>+0(SB), Z9, Z9
-	VMOVUPS      Z8, Z8
-	VFNMADD231PS all3f318000<>+0(SB), Z9, Z8
-	VFNMADD231PS allb95e8083<>+0(SB), Z9, Z8
+	VMOVUPS      allc2d00000<>+0(SB), Z9
+	VMAXPS       Z8, Z9, Z9
+	VMINPS       all42b20000<>+0(SB), Z9, Z8
+	VMOVUPS      all4b400000<>+0(SB), Z10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z8, Z10
+	VSUBPS       all4b400000<>+0(SB), Z10, Z8
+	VMOVUPS      Z9, Z9
+	VFNMADD231PS all3f318000<>+0(SB), Z8, Z9
+	VFNMADD231PS allb95e8083<>+0(SB), Z8, Z9
 	VMOVUPS      all3ab688be<>+0(SB), Z10
-	VFMADD213PS  all3c0905f1<>+0(SB), Z8, Z10
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z8, Z10
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z8, Z10
-	VFMADD213PS  all3f000000<>+0(SB), Z8, Z10
-	VMULPS       Z8, Z8, Z11
-	VFMADD213PS  Z8, Z11, Z10
-	VADDPS       all3f800000<>+0(SB), Z10, Z8
-	VSCALEFPS    Z9, Z8, Z8
-	VMOVUPS      all3f800000<>+0(SB), Z9
+	VFMADD213PS  all3c0905f1<>+0(SB), Z9, Z10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z9, Z10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z9, Z10
+	VFMADD213PS  all3f000000<>+0(SB), Z9, Z10
+	VMULPS       Z9, Z9, Z11
+	VFMADD213PS  Z9, Z11, Z10
+	VADDPS       all3f800000<>+0(SB), Z10, Z9
+	VSCALEFPS    Z8, Z9, Z9
+	VMOVUPS      all3f800000<>+0(SB), Z8
 	VCMPPS       $0x11, all00000000<>+0(SB), Z3, K1
-	VBLENDMPS    Z8, Z9, K1, Z4
-	VADDPS       Z9, Z8, Z3
+	VBLENDMPS    Z9, Z8, K1, Z4
+	VADDPS       Z8, Z9, Z3
 	VDIVPS       Z3, Z4, Z10
-	VSUBPS       Z9, Z3, Z11
-	VSUBPS       Z11, Z8, Z8
+	VSUBPS       Z8, Z3, Z11
+	VSUBPS       Z11, Z9, Z9
 	VMOVUPS      Z4, Z11
 	VFNMADD231PS Z3, Z10, Z11
 	VMOVUPS      Z11, Z3
-	VFNMADD231PS Z8, Z10, Z3
-	VSUBPS       Z10, Z9, Z8
+	VFNMADD231PS Z9, Z10, Z3
+	VSUBPS       Z10, Z8, Z8
 	VMAXPS       Z10, Z8, Z8
 	VMOVUPS      Z3, Z3
 	VFMADD213PS  Z10, Z8, Z3
@@ -5407,37 +5331,36 @@ block:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z2, Z3
 	VMULPS       Z3, Z1, Z3
 	VPORD        all80000000<>+0(SB), Z3, Z8
-	VMOVUPS      all42b20000<>+0(SB), Z9
-	VMOVUPS      allc2d00000<>+0(SB), Z10
-	VMINPS       Z8, Z9, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      all4b400000<>+0(SB), Z9
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z8, Z9
-	VSUBPS       all4b400000<>+0(SB), Z9, Z9
-	VMOVUPS      Z8, Z8
-	VFNMADD231PS all3f318000<>+0(SB), Z9, Z8
-	VFNMADD231PS allb95e8083<>+0(SB), Z9, Z8
+	VMOVUPS      allc2d00000<>+0(SB), Z9
+	VMAXPS       Z8, Z9, Z9
+	VMINPS       all42b20000<>+0(SB), Z9, Z8
+	VMOVUPS      all4b400000<>+0(SB), Z10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z8, Z10
+	VSUBPS       all4b400000<>+0(SB), Z10, Z8
+	VMOVUPS      Z9, Z9
+	VFNMADD231PS all3f318000<>+0(SB), Z8, Z9
+	VFNMADD231PS allb95e8083<>+0(SB), Z8, Z9
 	VMOVUPS      all3ab688be<>+0(SB), Z10
-	VFMADD213PS  all3c0905f1<>+0(SB), Z8, Z10
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z8, Z10
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z8, Z10
-	VFMADD213PS  all3f000000<>+0(SB), Z8, Z10
-	VMULPS       Z8, Z8, Z11
-	VFMADD213PS  Z8, Z11, Z10
-	VADDPS       all3f800000<>+0(SB), Z10, Z8
-	VSCALEFPS    Z9, Z8, Z8
-	VMOVUPS      all3f800000<>+0(SB), Z9
+	VFMADD213PS  all3c0905f1<>+0(SB), Z9, Z10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z9, Z10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z9, Z10
+	VFMADD213PS  all3f000000<>+0(SB), Z9, Z10
+	VMULPS       Z9, Z9, Z11
+	VFMADD213PS  Z9, Z11, Z10
+	VADDPS       all3f800000<>+0(SB), Z10, Z9
+	VSCALEFPS    Z8, Z9, Z9
+	VMOVUPS      all3f800000<>+0(SB), Z8
 	VCMPPS       $0x11, all00000000<>+0(SB), Z3, K1
-	VBLENDMPS    Z8, Z9, K1, Z5
-	VADDPS       Z9, Z8, Z3
+	VBLENDMPS    Z9, Z8, K1, Z5
+	VADDPS       Z8, Z9, Z3
 	VDIVPS       Z3, Z5, Z10
-	VSUBPS       Z9, Z3, Z11
-	VSUBPS       Z11, Z8, Z8
+	VSUBPS       Z8, Z3, Z11
+	VSUBPS       Z11, Z9, Z9
 	VMOVUPS      Z5, Z11
 	VFNMADD231PS Z3, Z10, Z11
 	VMOVUPS      Z11, Z3
-	VFNMADD231PS Z8, Z10, Z3
-	VSUBPS       Z10, Z9, Z8
+	VFNMADD231PS Z9, Z10, Z3
+	VSUBPS       Z10, Z8, Z8
 	VMAXPS       Z10, Z8, Z8
 	VMOVUPS      Z3, Z3
 	VFMADD213PS  Z10, Z8, Z3
@@ -5468,37 +5391,36 @@ rest:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z2, Z3
 	VMULPS       Z3, Z1, Z3
 	VPORD        all80000000<>+0(SB), Z3, Z4
-	VMOVUPS      all42b20000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z8
-	VMINPS       Z4, Z5, Z4
-	VMAXPS       Z4, Z8, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z5
-	VSUBPS       all4b400000<>+0(SB), Z5, Z5
-	VMOVUPS      Z4, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z5, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMAXPS       Z4, Z5, Z5
+	VMINPS       all42b20000<>+0(SB), Z5, Z4
+	VMOVUPS      all4b400000<>+0(SB), Z8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z8
+	VSUBPS       all4b400000<>+0(SB), Z8, Z4
+	VMOVUPS      Z5, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
 	VMOVUPS      all3ab688be<>+0(SB), Z8
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z8
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z8
-	VMULPS       Z4, Z4, Z9
-	VFMADD213PS  Z4, Z9, Z8
-	VADDPS       all3f800000<>+0(SB), Z8, Z4
-	VSCALEFPS    Z5, Z4, Z4
-	VMOVUPS      all3f800000<>+0(SB), Z5
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z8
+	VMULPS       Z5, Z5, Z9
+	VFMADD213PS  Z5, Z9, Z8
+	VADDPS       all3f800000<>+0(SB), Z8, Z5
+	VSCALEFPS    Z4, Z5, Z5
+	VMOVUPS      all3f800000<>+0(SB), Z4
 	VCMPPS       $0x11, all00000000<>+0(SB), Z3, K1
-	VBLENDMPS    Z4, Z5, K1, Z6
-	VADDPS       Z5, Z4, Z3
+	VBLENDMPS    Z5, Z4, K1, Z6
+	VADDPS       Z4, Z5, Z3
 	VDIVPS       Z3, Z6, Z8
-	VSUBPS       Z5, Z3, Z9
-	VSUBPS       Z9, Z4, Z4
+	VSUBPS       Z4, Z3, Z9
+	VSUBPS       Z9, Z5, Z5
 	VMOVUPS      Z6, Z6
 	VFNMADD231PS Z3, Z8, Z6
 	VMOVUPS      Z6, Z3
-	VFNMADD231PS Z4, Z8, Z3
-	VSUBPS       Z8, Z5, Z4
+	VFNMADD231PS Z5, Z8, Z3
+	VSUBPS       Z8, Z4, Z4
 	VMAXPS       Z8, Z4, Z4
 	VMOVUPS      Z3, Z3
 	VFMADD213PS  Z8, Z4, Z3
@@ -5532,37 +5454,36 @@ part0:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z2, Z3
 	VMULPS       Z3, Z1, Z3
 	VPORD        all80000000<>+0(SB), Z3, Z4
-	VMOVUPS      all42b20000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z6
-	VMINPS       Z4, Z5, Z4
-	VMAXPS       Z4, Z6, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z5
-	VSUBPS       all4b400000<>+0(SB), Z5, Z5
-	VMOVUPS      Z4, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z5, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMAXPS       Z4, Z5, Z5
+	VMINPS       all42b20000<>+0(SB), Z5, Z4
+	VMOVUPS      all4b400000<>+0(SB), Z6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z6
+	VSUBPS       all4b400000<>+0(SB), Z6, Z4
+	VMOVUPS      Z5, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
 	VMOVUPS      all3ab688be<>+0(SB), Z6
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z6
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z6
-	VMULPS       Z4, Z4, Z8
-	VFMADD213PS  Z4, Z8, Z6
-	VADDPS       all3f800000<>+0(SB), Z6, Z4
-	VSCALEFPS    Z5, Z4, Z4
-	VMOVUPS      all3f800000<>+0(SB), Z5
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z6
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z6
+	VMULPS       Z5, Z5, Z8
+	VFMADD213PS  Z5, Z8, Z6
+	VADDPS       all3f800000<>+0(SB), Z6, Z5
+	VSCALEFPS    Z4, Z5, Z5
+	VMOVUPS      all3f800000<>+0(SB), Z4
 	VCMPPS       $0x11, all00000000<>+0(SB), Z3, K2
-	VBLENDMPS    Z4, Z5, K2, Z7
-	VADDPS       Z5, Z4, Z3
+	VBLENDMPS    Z5, Z4, K2, Z7
+	VADDPS       Z4, Z5, Z3
 	VDIVPS       Z3, Z7, Z6
-	VSUBPS       Z5, Z3, Z8
-	VSUBPS       Z8, Z4, Z4
+	VSUBPS       Z4, Z3, Z8
+	VSUBPS       Z8, Z5, Z5
 	VMOVUPS      Z7, Z7
 	VFNMADD231PS Z3, Z6, Z7
 	VMOVUPS      Z7, Z3
-	VFNMADD231PS Z4, Z6, Z3
-	VSUBPS       Z6, Z5, Z4
+	VFNMADD231PS Z5, Z6, Z3
+	VSUBPS       Z6, Z4, Z4
 	VMAXPS       Z6, Z4, Z4
 	VMOVUPS      Z3, Z3
 	VFMADD213PS  Z6, Z4, Z3
@@ -5591,37 +5512,36 @@ part1:
 	VFMADD213PS  all3fcc422a<>+0(SB), Z2, Z3
 	VMULPS       Z3, Z1, Z3
 	VPORD        all80000000<>+0(SB), Z3, Z4
-	VMOVUPS      all42b20000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z6
-	VMINPS       Z4, Z5, Z4
-	VMAXPS       Z4, Z6, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z5
-	VSUBPS       all4b400000<>+0(SB), Z5, Z5
-	VMOVUPS      Z4, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z5, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMAXPS       Z4, Z5, Z5
+	VMINPS       all42b20000<>+0(SB), Z5, Z4
+	VMOVUPS      all4b400000<>+0(SB), Z6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z6
+	VSUBPS       all4b400000<>+0(SB), Z6, Z4
+	VMOVUPS      Z5, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
 	VMOVUPS      all3ab688be<>+0(SB), Z6
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z6
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z6
-	VMULPS       Z4, Z4, Z8
-	VFMADD213PS  Z4, Z8, Z6
-	VADDPS       all3f800000<>+0(SB), Z6, Z4
-	VSCALEFPS    Z5, Z4, Z4
-	VMOVUPS      all3f800000<>+0(SB), Z5
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z6
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z6
+	VMULPS       Z5, Z5, Z8
+	VFMADD213PS  Z5, Z8, Z6
+	VADDPS       all3f800000<>+0(SB), Z6, Z5
+	VSCALEFPS    Z4, Z5, Z5
+	VMOVUPS      all3f800000<>+0(SB), Z4
 	VCMPPS       $0x11, all00000000<>+0(SB), Z3, K2
-	VBLENDMPS    Z4, Z5, K2, Z7
-	VADDPS       Z5, Z4, Z3
+	VBLENDMPS    Z5, Z4, K2, Z7
+	VADDPS       Z4, Z5, Z3
 	VDIVPS       Z3, Z7, Z6
-	VSUBPS       Z5, Z3, Z8
-	VSUBPS       Z8, Z4, Z4
+	VSUBPS       Z4, Z3, Z8
+	VSUBPS       Z8, Z5, Z5
 	VMOVUPS      Z7, Z7
 	VFNMADD231PS Z3, Z6, Z7
 	VMOVUPS      Z7, Z3
-	VFNMADD231PS Z4, Z6, Z3
-	VSUBPS       Z6, Z5, Z4
+	VFNMADD231PS Z5, Z6, Z3
+	VSUBPS       Z6, Z4, Z4
 	VMAXPS       Z6, Z4, Z4
 	VMOVUPS      Z3, Z3
 	VFMADD213PS  Z6, Z4, Z3
@@ -6384,197 +6304,193 @@ TEXT ·swigluAVX2(SB), NOSPLIT, $0-32
 
 block:
 	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y4
 	VMOVUPS      (DX), Y1
+	VMOVUPS      32(DX), Y5
 	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y4
-	VBLENDVPS    Y4, Y2, Y3, Y4
-	VADDPS       Y3, Y2, Y5
-	VDIVPS       Y5, Y4, Y6
-	VSUBPS       Y3, Y5, Y7
-	VSUBPS       Y7, Y2, Y2
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y5, Y6, Y4
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y2, Y6, Y4
-	VSUBPS       Y6, Y3, Y2
-	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y6, Y2, Y3
-	VMULPS       Y3, Y0, Y0
+	VPOR         all80000000<>+0(SB), Y4, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y2, Y3, Y3
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMINPS       all42b20000<>+0(SB), Y7, Y8
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y8, Y9
+	VSUBPS       all4b400000<>+0(SB), Y6, Y2
+	VSUBPS       all4b400000<>+0(SB), Y9, Y8
+	VMOVUPS      Y3, Y3
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y10
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y10
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y10
+	VMULPS       Y3, Y3, Y8
+	VMULPS       Y7, Y7, Y11
+	VFMADD213PS  Y3, Y8, Y2
+	VFMADD213PS  Y7, Y11, Y10
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y10, Y3
+	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y8
+	VPSRAD       $0x01, Y6, Y7
+	VPSRAD       $0x01, Y8, Y9
+	VPSUBD       Y7, Y6, Y6
+	VPSUBD       Y9, Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y7, Y2, Y2
+	VMULPS       Y9, Y3, Y3
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      all3f800000<>+0(SB), Y6
+	VMOVUPS      all3f800000<>+0(SB), Y8
+	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y7
+	VCMPPS       $0x11, all00000000<>+0(SB), Y4, Y9
+	VBLENDVPS    Y7, Y2, Y6, Y7
+	VBLENDVPS    Y9, Y3, Y8, Y12
+	VADDPS       Y6, Y2, Y9
+	VADDPS       Y8, Y3, Y13
+	VDIVPS       Y9, Y7, Y10
+	VDIVPS       Y13, Y12, Y14
+	VSUBPS       Y6, Y9, Y11
+	VSUBPS       Y8, Y13, Y15
+	VSUBPS       Y11, Y2, Y2
+	VSUBPS       Y15, Y3, Y3
+	VMOVUPS      Y7, Y7
+	VMOVUPS      Y12, Y11
+	VFNMADD231PS Y9, Y10, Y7
+	VFNMADD231PS Y13, Y14, Y11
+	VMOVUPS      Y7, Y7
+	VMOVUPS      Y11, Y9
+	VFNMADD231PS Y2, Y10, Y7
+	VFNMADD231PS Y3, Y14, Y9
+	VSUBPS       Y10, Y6, Y2
+	VSUBPS       Y14, Y8, Y3
+	VMAXPS       Y10, Y2, Y2
+	VMAXPS       Y14, Y3, Y3
+	VMOVUPS      Y7, Y6
+	VMOVUPS      Y9, Y7
+	VFMADD213PS  Y10, Y2, Y6
+	VFMADD213PS  Y14, Y3, Y7
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y7, Y4, Y2
 	VMULPS       Y1, Y0, Y0
+	VMULPS       Y5, Y2, Y1
 	VMOVUPS      Y0, (AX)
-	VMOVUPS      32(CX), Y0
-	VMOVUPS      32(DX), Y1
-	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y4
-	VBLENDVPS    Y4, Y2, Y3, Y4
-	VADDPS       Y3, Y2, Y5
-	VDIVPS       Y5, Y4, Y6
-	VSUBPS       Y3, Y5, Y7
-	VSUBPS       Y7, Y2, Y2
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y5, Y6, Y4
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y2, Y6, Y4
-	VSUBPS       Y6, Y3, Y2
-	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y6, Y2, Y3
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(AX)
+	VMOVUPS      Y1, 32(AX)
 	VMOVUPS      64(CX), Y0
+	VMOVUPS      96(CX), Y4
 	VMOVUPS      64(DX), Y1
+	VMOVUPS      96(DX), Y5
 	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y4
-	VBLENDVPS    Y4, Y2, Y3, Y4
-	VADDPS       Y3, Y2, Y5
-	VDIVPS       Y5, Y4, Y6
-	VSUBPS       Y3, Y5, Y7
-	VSUBPS       Y7, Y2, Y2
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y5, Y6, Y4
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y2, Y6, Y4
-	VSUBPS       Y6, Y3, Y2
-	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y6, Y2, Y3
-	VMULPS       Y3, Y0, Y0
+	VPOR         all80000000<>+0(SB), Y4, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y2, Y3, Y3
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMINPS       all42b20000<>+0(SB), Y7, Y8
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y8, Y9
+	VSUBPS       all4b400000<>+0(SB), Y6, Y2
+	VSUBPS       all4b400000<>+0(SB), Y9, Y8
+	VMOVUPS      Y3, Y3
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y8, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y10
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y10
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y10
+	VMULPS       Y3, Y3, Y8
+	VMULPS       Y7, Y7, Y11
+	VFMADD213PS  Y3, Y8, Y2
+	VFMADD213PS  Y7, Y11, Y10
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y10, Y3
+	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y8
+	VPSRAD       $0x01, Y6, Y7
+	VPSRAD       $0x01, Y8, Y9
+	VPSUBD       Y7, Y6, Y6
+	VPSUBD       Y9, Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y7, Y2, Y2
+	VMULPS       Y9, Y3, Y3
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      all3f800000<>+0(SB), Y6
+	VMOVUPS      all3f800000<>+0(SB), Y8
+	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y7
+	VCMPPS       $0x11, all00000000<>+0(SB), Y4, Y9
+	VBLENDVPS    Y7, Y2, Y6, Y7
+	VBLENDVPS    Y9, Y3, Y8, Y12
+	VADDPS       Y6, Y2, Y9
+	VADDPS       Y8, Y3, Y13
+	VDIVPS       Y9, Y7, Y10
+	VDIVPS       Y13, Y12, Y14
+	VSUBPS       Y6, Y9, Y11
+	VSUBPS       Y8, Y13, Y15
+	VSUBPS       Y11, Y2, Y2
+	VSUBPS       Y15, Y3, Y3
+	VMOVUPS      Y7, Y7
+	VMOVUPS      Y12, Y11
+	VFNMADD231PS Y9, Y10, Y7
+	VFNMADD231PS Y13, Y14, Y11
+	VMOVUPS      Y7, Y7
+	VMOVUPS      Y11, Y9
+	VFNMADD231PS Y2, Y10, Y7
+	VFNMADD231PS Y3, Y14, Y9
+	VSUBPS       Y10, Y6, Y2
+	VSUBPS       Y14, Y8, Y3
+	VMAXPS       Y10, Y2, Y2
+	VMAXPS       Y14, Y3, Y3
+	VMOVUPS      Y7, Y6
+	VMOVUPS      Y9, Y7
+	VFMADD213PS  Y10, Y2, Y6
+	VFMADD213PS  Y14, Y3, Y7
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y7, Y4, Y2
 	VMULPS       Y1, Y0, Y0
+	VMULPS       Y5, Y2, Y1
 	VMOVUPS      Y0, 64(AX)
-	VMOVUPS      96(CX), Y0
-	VMOVUPS      96(DX), Y1
-	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VCMPPS       $0x11, all00000000<>+0(SB), Y0, Y4
-	VBLENDVPS    Y4, Y2, Y3, Y4
-	VADDPS       Y3, Y2, Y5
-	VDIVPS       Y5, Y4, Y6
-	VSUBPS       Y3, Y5, Y7
-	VSUBPS       Y7, Y2, Y2
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y5, Y6, Y4
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS Y2, Y6, Y4
-	VSUBPS       Y6, Y3, Y2
-	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      Y4, Y3
-	VFMADD213PS  Y6, Y2, Y3
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 96(AX)
+	VMOVUPS      Y1, 96(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	ADDQ         $0x80, DX
@@ -6588,25 +6504,24 @@ rest:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      (DX), Y1
 	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -6642,25 +6557,24 @@ rest:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      (DX), Y1
 	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -6696,25 +6610,24 @@ rest:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      (DX), Y1
 	VPOR         all80000000<>+0(SB), Y0, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -6757,25 +6670,24 @@ part0:
 	VMASKMOVPS   (CX), Y0, Y1
 	VMASKMOVPS   (DX), Y0, Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -6813,25 +6725,24 @@ part1:
 	VMASKMOVPS   (CX), Y0, Y1
 	VMASKMOVPS   (DX), Y0, Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -6869,25 +6780,24 @@ part2:
 	VMASKMOVPS   (CX), Y0, Y1
 	VMASKMOVPS   (DX), Y0, Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -6925,25 +6835,24 @@ part3:
 	VMASKMOVPS   (CX), Y0, Y1
 	VMASKMOVPS   (DX), Y0, Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -6987,85 +6896,83 @@ TEXT ·swigluAVX512(SB), NOSPLIT, $0-32
 
 block:
 	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z5
 	VMOVUPS      (DX), Z1
+	VMOVUPS      64(DX), Z6
 	VPORD        all80000000<>+0(SB), Z0, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z9
-	VFMADD213PS  Z2, Z9, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VPORD        all80000000<>+0(SB), Z5, Z7
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z8
+	VMAXPS       Z2, Z3, Z3
+	VMAXPS       Z7, Z8, Z8
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMINPS       all42b20000<>+0(SB), Z8, Z12
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VMOVUPS      all4b400000<>+0(SB), Z13
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z12, Z13
+	VSUBPS       all4b400000<>+0(SB), Z7, Z2
+	VSUBPS       all4b400000<>+0(SB), Z13, Z7
+	VMOVUPS      Z3, Z3
+	VMOVUPS      Z8, Z13
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z7, Z13
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z13
+	VMOVUPS      all3ab688be<>+0(SB), Z8
+	VMOVUPS      all3ab688be<>+0(SB), Z14
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z8
+	VFMADD213PS  all3c0905f1<>+0(SB), Z13, Z14
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z13, Z14
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z13, Z14
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z13, Z14
+	VMULPS       Z3, Z3, Z12
+	VMULPS       Z13, Z13, Z15
+	VFMADD213PS  Z3, Z12, Z8
+	VFMADD213PS  Z13, Z15, Z14
+	VADDPS       all3f800000<>+0(SB), Z8, Z3
+	VADDPS       all3f800000<>+0(SB), Z14, Z8
+	VSCALEFPS    Z2, Z3, Z3
+	VSCALEFPS    Z7, Z8, Z8
+	VMOVUPS      all3f800000<>+0(SB), Z2
+	VMOVUPS      all3f800000<>+0(SB), Z14
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K1
-	VBLENDMPS    Z2, Z3, K1, Z5
-	VADDPS       Z3, Z2, Z4
-	VDIVPS       Z4, Z5, Z9
-	VSUBPS       Z3, Z4, Z10
-	VSUBPS       Z10, Z2, Z2
-	VMOVUPS      Z5, Z10
-	VFNMADD231PS Z4, Z9, Z10
-	VMOVUPS      Z10, Z4
-	VFNMADD231PS Z2, Z9, Z4
-	VSUBPS       Z9, Z3, Z2
-	VMAXPS       Z9, Z2, Z2
-	VMOVUPS      Z4, Z3
-	VFMADD213PS  Z9, Z2, Z3
-	VMULPS       Z3, Z0, Z0
+	VCMPPS       $0x11, all00000000<>+0(SB), Z5, K2
+	VBLENDMPS    Z3, Z2, K1, Z4
+	VBLENDMPS    Z8, Z14, K2, Z9
+	VADDPS       Z2, Z3, Z7
+	VADDPS       Z14, Z8, Z15
+	VDIVPS       Z7, Z4, Z12
+	VDIVPS       Z15, Z9, Z16
+	VSUBPS       Z2, Z7, Z13
+	VSUBPS       Z14, Z15, Z17
+	VSUBPS       Z13, Z3, Z3
+	VSUBPS       Z17, Z8, Z13
+	VMOVUPS      Z4, Z8
+	VMOVUPS      Z9, Z17
+	VFNMADD231PS Z7, Z12, Z8
+	VFNMADD231PS Z15, Z16, Z17
+	VMOVUPS      Z8, Z7
+	VMOVUPS      Z17, Z8
+	VFNMADD231PS Z3, Z12, Z7
+	VFNMADD231PS Z13, Z16, Z8
+	VSUBPS       Z12, Z2, Z2
+	VSUBPS       Z16, Z14, Z3
+	VMAXPS       Z12, Z2, Z2
+	VMAXPS       Z16, Z3, Z3
+	VMOVUPS      Z7, Z7
+	VMOVUPS      Z8, Z8
+	VFMADD213PS  Z12, Z2, Z7
+	VFMADD213PS  Z16, Z3, Z8
+	VMULPS       Z7, Z0, Z0
+	VMULPS       Z8, Z5, Z2
 	VMULPS       Z1, Z0, Z0
+	VMULPS       Z6, Z2, Z1
 	VMOVUPS      Z0, (AX)
-	VMOVUPS      64(CX), Z0
-	VMOVUPS      64(DX), Z1
-	VPORD        all80000000<>+0(SB), Z0, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z9
-	VFMADD213PS  Z2, Z9, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
-	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K1
-	VBLENDMPS    Z2, Z3, K1, Z6
-	VADDPS       Z3, Z2, Z4
-	VDIVPS       Z4, Z6, Z9
-	VSUBPS       Z3, Z4, Z10
-	VSUBPS       Z10, Z2, Z2
-	VMOVUPS      Z6, Z10
-	VFNMADD231PS Z4, Z9, Z10
-	VMOVUPS      Z10, Z4
-	VFNMADD231PS Z2, Z9, Z4
-	VSUBPS       Z9, Z3, Z2
-	VMAXPS       Z9, Z2, Z2
-	VMOVUPS      Z4, Z3
-	VFMADD213PS  Z9, Z2, Z3
-	VMULPS       Z3, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(AX)
+	VMOVUPS      Z1, 64(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	ADDQ         $0x80, DX
@@ -7079,37 +6986,36 @@ rest:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      (DX), Z1
 	VPORD        all80000000<>+0(SB), Z0, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all3f800000<>+0(SB), Z2
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K1
-	VBLENDMPS    Z2, Z3, K1, Z7
-	VADDPS       Z3, Z2, Z4
-	VDIVPS       Z4, Z7, Z5
-	VSUBPS       Z3, Z4, Z6
-	VSUBPS       Z6, Z2, Z2
-	VMOVUPS      Z7, Z6
+	VBLENDMPS    Z3, Z2, K1, Z10
+	VADDPS       Z2, Z3, Z4
+	VDIVPS       Z4, Z10, Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z10, Z6
 	VFNMADD231PS Z4, Z5, Z6
 	VMOVUPS      Z6, Z4
-	VFNMADD231PS Z2, Z5, Z4
-	VSUBPS       Z5, Z3, Z2
+	VFNMADD231PS Z3, Z5, Z4
+	VSUBPS       Z5, Z2, Z2
 	VMAXPS       Z5, Z2, Z2
 	VMOVUPS      Z4, Z3
 	VFMADD213PS  Z5, Z2, Z3
@@ -7132,37 +7038,36 @@ part0:
 	VMOVUPS.Z    (CX), K1, Z0
 	VMOVUPS.Z    (DX), K1, Z1
 	VPORD        all80000000<>+0(SB), Z0, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all3f800000<>+0(SB), Z2
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K2
-	VBLENDMPS    Z2, Z3, K2, Z8
-	VADDPS       Z3, Z2, Z4
-	VDIVPS       Z4, Z8, Z5
-	VSUBPS       Z3, Z4, Z6
-	VSUBPS       Z6, Z2, Z2
-	VMOVUPS      Z8, Z6
+	VBLENDMPS    Z3, Z2, K2, Z11
+	VADDPS       Z2, Z3, Z4
+	VDIVPS       Z4, Z11, Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z11, Z6
 	VFNMADD231PS Z4, Z5, Z6
 	VMOVUPS      Z6, Z4
-	VFNMADD231PS Z2, Z5, Z4
-	VSUBPS       Z5, Z3, Z2
+	VFNMADD231PS Z3, Z5, Z4
+	VSUBPS       Z5, Z2, Z2
 	VMAXPS       Z5, Z2, Z2
 	VMOVUPS      Z4, Z3
 	VFMADD213PS  Z5, Z2, Z3
@@ -7180,37 +7085,36 @@ part1:
 	VMOVUPS.Z    (CX), K1, Z0
 	VMOVUPS.Z    (DX), K1, Z1
 	VPORD        all80000000<>+0(SB), Z0, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMOVUPS      all3f800000<>+0(SB), Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      all3f800000<>+0(SB), Z2
 	VCMPPS       $0x11, all00000000<>+0(SB), Z0, K2
-	VBLENDMPS    Z2, Z3, K2, Z8
-	VADDPS       Z3, Z2, Z4
-	VDIVPS       Z4, Z8, Z5
-	VSUBPS       Z3, Z4, Z6
-	VSUBPS       Z6, Z2, Z2
-	VMOVUPS      Z8, Z6
+	VBLENDMPS    Z3, Z2, K2, Z11
+	VADDPS       Z2, Z3, Z4
+	VDIVPS       Z4, Z11, Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z6, Z3, Z3
+	VMOVUPS      Z11, Z6
 	VFNMADD231PS Z4, Z5, Z6
 	VMOVUPS      Z6, Z4
-	VFNMADD231PS Z2, Z5, Z4
-	VSUBPS       Z5, Z3, Z2
+	VFNMADD231PS Z3, Z5, Z4
+	VSUBPS       Z5, Z2, Z2
 	VMAXPS       Z5, Z2, Z2
 	VMOVUPS      Z4, Z3
 	VFMADD213PS  Z5, Z2, Z3
@@ -7239,25 +7143,24 @@ block:
 	VMOVUPS      (BX), Y1
 	VMOVUPS      (SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7295,25 +7198,24 @@ block:
 	VMOVUPS      32(BX), Y1
 	VMOVUPS      32(SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7351,25 +7253,24 @@ block:
 	VMOVUPS      64(BX), Y1
 	VMOVUPS      64(SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7407,25 +7308,24 @@ block:
 	VMOVUPS      96(BX), Y1
 	VMOVUPS      96(SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7475,25 +7375,24 @@ rest:
 	VMOVUPS      (BX), Y1
 	VMOVUPS      (SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7539,25 +7438,24 @@ rest:
 	VMOVUPS      (BX), Y1
 	VMOVUPS      (SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7603,25 +7501,24 @@ rest:
 	VMOVUPS      (BX), Y1
 	VMOVUPS      (SI), Y2
 	VPOR         all80000000<>+0(SB), Y1, Y3
-	VMOVUPS      all42b20000<>+0(SB), Y4
-	VMOVUPS      allc2d00000<>+0(SB), Y5
-	VMINPS       Y3, Y4, Y3
-	VMAXPS       Y3, Y5, Y3
-	VMOVUPS      all4b400000<>+0(SB), Y4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y4
-	VSUBPS       all4b400000<>+0(SB), Y4, Y5
-	VMOVUPS      Y3, Y3
-	VFNMADD231PS all3f318000<>+0(SB), Y5, Y3
-	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y3
-	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       all3f800000<>+0(SB), Y5, Y3
-	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y4
+	VMINPS       all42b20000<>+0(SB), Y4, Y3
+	VMOVUPS      all4b400000<>+0(SB), Y5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y3, Y5
+	VSUBPS       all4b400000<>+0(SB), Y5, Y3
+	VMOVUPS      Y4, Y4
+	VFNMADD231PS all3f318000<>+0(SB), Y3, Y4
+	VFNMADD231PS allb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS      all3ab688be<>+0(SB), Y3
+	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y3
+	VFMADD213PS  all3f000000<>+0(SB), Y4, Y3
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y3
+	VADDPS       all3f800000<>+0(SB), Y3, Y3
+	VPSUBD       all4b400000<>+0(SB), Y5, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
 	VPADDD       all0000007f<>+0(SB), Y5, Y5
@@ -7674,25 +7571,24 @@ part0:
 	VMASKMOVPS   (BX), Y0, Y2
 	VMASKMOVPS   (SI), Y0, Y3
 	VPOR         all80000000<>+0(SB), Y2, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -7738,25 +7634,24 @@ part1:
 	VMASKMOVPS   (BX), Y0, Y2
 	VMASKMOVPS   (SI), Y0, Y3
 	VPOR         all80000000<>+0(SB), Y2, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -7802,25 +7697,24 @@ part2:
 	VMASKMOVPS   (BX), Y0, Y2
 	VMASKMOVPS   (SI), Y0, Y3
 	VPOR         all80000000<>+0(SB), Y2, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -7866,25 +7760,24 @@ part3:
 	VMASKMOVPS   (BX), Y0, Y2
 	VMASKMOVPS   (SI), Y0, Y3
 	VPOR         all80000000<>+0(SB), Y2, Y4
-	VMOVUPS      all42b20000<>+0(SB), Y5
-	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      all4b400000<>+0(SB), Y5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y5
-	VSUBPS       all4b400000<>+0(SB), Y5, Y6
-	VMOVUPS      Y4, Y4
-	VFNMADD231PS all3f318000<>+0(SB), Y6, Y4
-	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y4
-	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y4, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y4, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y4, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       all3f800000<>+0(SB), Y6, Y4
-	VPSUBD       all4b400000<>+0(SB), Y5, Y5
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y5, Y4
+	VMOVUPS      all4b400000<>+0(SB), Y6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       all4b400000<>+0(SB), Y6, Y4
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y4, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y4
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y4
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y4
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y4
+	VADDPS       all3f800000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y6, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
@@ -7940,47 +7833,46 @@ block:
 	VMOVUPS      (BX), Z1
 	VMOVUPS      (SI), Z2
 	VPORD        all80000000<>+0(SB), Z1, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z4
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z3, Z4, Z3
-	VMAXPS       Z3, Z5, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z4
-	VSUBPS       all4b400000<>+0(SB), Z4, Z4
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z4, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z3
-	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z3, Z10
-	VFMADD213PS  Z3, Z10, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z3
-	VSCALEFPS    Z4, Z3, Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMAXPS       Z3, Z4, Z4
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z9
+	VSUBPS       all4b400000<>+0(SB), Z9, Z3
+	VMOVUPS      Z4, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
+	VMOVUPS      all3ab688be<>+0(SB), Z9
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z9
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z9
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z9
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z9
+	VMULPS       Z4, Z4, Z10
+	VFMADD213PS  Z4, Z10, Z9
+	VADDPS       all3f800000<>+0(SB), Z9, Z4
+	VSCALEFPS    Z3, Z4, Z4
+	VMOVUPS      all3f800000<>+0(SB), Z3
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K1
-	VBLENDMPS    Z3, Z4, K1, Z6
-	VADDPS       Z4, Z3, Z5
-	VDIVPS       Z5, Z6, Z10
-	VSUBPS       Z4, Z5, Z11
-	VSUBPS       Z11, Z3, Z3
-	VMOVUPS      Z6, Z11
-	VFNMADD231PS Z5, Z10, Z11
-	VMOVUPS      Z11, Z5
-	VFNMADD231PS Z3, Z10, Z5
-	VSUBPS       Z10, Z4, Z3
+	VBLENDMPS    Z4, Z3, K1, Z5
+	VADDPS       Z3, Z4, Z9
+	VDIVPS       Z9, Z5, Z10
+	VSUBPS       Z3, Z9, Z11
+	VSUBPS       Z11, Z4, Z4
+	VMOVUPS      Z5, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VMOVUPS      Z11, Z9
+	VFNMADD231PS Z4, Z10, Z9
+	VSUBPS       Z10, Z3, Z3
 	VMAXPS       Z10, Z3, Z3
-	VMOVUPS      Z5, Z4
+	VMOVUPS      Z9, Z4
 	VFMADD213PS  Z10, Z3, Z4
 	VMULPS       Z4, Z0, Z0
 	VMOVUPS      all3f800000<>+0(SB), Z3
 	VSUBPS       Z4, Z3, Z4
-	VMOVUPS      Z1, Z5
-	VFMADD213PS  Z3, Z4, Z5
+	VMOVUPS      Z1, Z9
+	VFMADD213PS  Z3, Z4, Z9
 	VMULPS       Z2, Z0, Z2
-	VMULPS       Z5, Z2, Z2
+	VMULPS       Z9, Z2, Z2
 	VMULPS       Z1, Z0, Z0
 	VMOVUPS      Z2, (AX)
 	VMOVUPS      Z0, (CX)
@@ -7988,47 +7880,46 @@ block:
 	VMOVUPS      64(BX), Z1
 	VMOVUPS      64(SI), Z2
 	VPORD        all80000000<>+0(SB), Z1, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z4
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z3, Z4, Z3
-	VMAXPS       Z3, Z5, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z4
-	VSUBPS       all4b400000<>+0(SB), Z4, Z4
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z4, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z3
-	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z3, Z10
-	VFMADD213PS  Z3, Z10, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z3
-	VSCALEFPS    Z4, Z3, Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMAXPS       Z3, Z4, Z4
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z9
+	VSUBPS       all4b400000<>+0(SB), Z9, Z3
+	VMOVUPS      Z4, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
+	VMOVUPS      all3ab688be<>+0(SB), Z9
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z9
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z9
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z9
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z9
+	VMULPS       Z4, Z4, Z10
+	VFMADD213PS  Z4, Z10, Z9
+	VADDPS       all3f800000<>+0(SB), Z9, Z4
+	VSCALEFPS    Z3, Z4, Z4
+	VMOVUPS      all3f800000<>+0(SB), Z3
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K1
-	VBLENDMPS    Z3, Z4, K1, Z7
-	VADDPS       Z4, Z3, Z5
-	VDIVPS       Z5, Z7, Z10
-	VSUBPS       Z4, Z5, Z11
-	VSUBPS       Z11, Z3, Z3
-	VMOVUPS      Z7, Z11
-	VFNMADD231PS Z5, Z10, Z11
-	VMOVUPS      Z11, Z5
-	VFNMADD231PS Z3, Z10, Z5
-	VSUBPS       Z10, Z4, Z3
+	VBLENDMPS    Z4, Z3, K1, Z6
+	VADDPS       Z3, Z4, Z9
+	VDIVPS       Z9, Z6, Z10
+	VSUBPS       Z3, Z9, Z11
+	VSUBPS       Z11, Z4, Z4
+	VMOVUPS      Z6, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VMOVUPS      Z11, Z9
+	VFNMADD231PS Z4, Z10, Z9
+	VSUBPS       Z10, Z3, Z3
 	VMAXPS       Z10, Z3, Z3
-	VMOVUPS      Z5, Z4
+	VMOVUPS      Z9, Z4
 	VFMADD213PS  Z10, Z3, Z4
 	VMULPS       Z4, Z0, Z0
 	VMOVUPS      all3f800000<>+0(SB), Z3
 	VSUBPS       Z4, Z3, Z4
-	VMOVUPS      Z1, Z5
-	VFMADD213PS  Z3, Z4, Z5
+	VMOVUPS      Z1, Z9
+	VFMADD213PS  Z3, Z4, Z9
 	VMULPS       Z2, Z0, Z2
-	VMULPS       Z5, Z2, Z2
+	VMULPS       Z9, Z2, Z2
 	VMULPS       Z1, Z0, Z0
 	VMOVUPS      Z2, 64(AX)
 	VMOVUPS      Z0, 64(CX)
@@ -8048,37 +7939,36 @@ rest:
 	VMOVUPS      (BX), Z1
 	VMOVUPS      (SI), Z2
 	VPORD        all80000000<>+0(SB), Z1, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z4
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z3, Z4, Z3
-	VMAXPS       Z3, Z5, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z4
-	VSUBPS       all4b400000<>+0(SB), Z4, Z4
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z4, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMAXPS       Z3, Z4, Z4
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z5
+	VSUBPS       all4b400000<>+0(SB), Z5, Z3
+	VMOVUPS      Z4, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
 	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z3, Z6
-	VFMADD213PS  Z3, Z6, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z3
-	VSCALEFPS    Z4, Z3, Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z5
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z5
+	VMULPS       Z4, Z4, Z6
+	VFMADD213PS  Z4, Z6, Z5
+	VADDPS       all3f800000<>+0(SB), Z5, Z4
+	VSCALEFPS    Z3, Z4, Z4
+	VMOVUPS      all3f800000<>+0(SB), Z3
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K1
-	VBLENDMPS    Z3, Z4, K1, Z8
-	VADDPS       Z4, Z3, Z5
-	VDIVPS       Z5, Z8, Z6
-	VSUBPS       Z4, Z5, Z7
-	VSUBPS       Z7, Z3, Z3
-	VMOVUPS      Z8, Z7
+	VBLENDMPS    Z4, Z3, K1, Z7
+	VADDPS       Z3, Z4, Z5
+	VDIVPS       Z5, Z7, Z6
+	VSUBPS       Z3, Z5, Z9
+	VSUBPS       Z9, Z4, Z4
+	VMOVUPS      Z7, Z7
 	VFNMADD231PS Z5, Z6, Z7
 	VMOVUPS      Z7, Z5
-	VFNMADD231PS Z3, Z6, Z5
-	VSUBPS       Z6, Z4, Z3
+	VFNMADD231PS Z4, Z6, Z5
+	VSUBPS       Z6, Z3, Z3
 	VMAXPS       Z6, Z3, Z3
 	VMOVUPS      Z5, Z4
 	VFMADD213PS  Z6, Z3, Z4
@@ -8111,37 +8001,36 @@ part0:
 	VMOVUPS.Z    (BX), K1, Z1
 	VMOVUPS.Z    (SI), K1, Z2
 	VPORD        all80000000<>+0(SB), Z1, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z4
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z3, Z4, Z3
-	VMAXPS       Z3, Z5, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z4
-	VSUBPS       all4b400000<>+0(SB), Z4, Z4
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z4, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMAXPS       Z3, Z4, Z4
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z5
+	VSUBPS       all4b400000<>+0(SB), Z5, Z3
+	VMOVUPS      Z4, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
 	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z3, Z6
-	VFMADD213PS  Z3, Z6, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z3
-	VSCALEFPS    Z4, Z3, Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z5
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z5
+	VMULPS       Z4, Z4, Z6
+	VFMADD213PS  Z4, Z6, Z5
+	VADDPS       all3f800000<>+0(SB), Z5, Z4
+	VSCALEFPS    Z3, Z4, Z4
+	VMOVUPS      all3f800000<>+0(SB), Z3
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K2
-	VBLENDMPS    Z3, Z4, K2, Z9
-	VADDPS       Z4, Z3, Z5
-	VDIVPS       Z5, Z9, Z6
-	VSUBPS       Z4, Z5, Z7
-	VSUBPS       Z7, Z3, Z3
-	VMOVUPS      Z9, Z7
+	VBLENDMPS    Z4, Z3, K2, Z8
+	VADDPS       Z3, Z4, Z5
+	VDIVPS       Z5, Z8, Z6
+	VSUBPS       Z3, Z5, Z7
+	VSUBPS       Z7, Z4, Z4
+	VMOVUPS      Z8, Z7
 	VFNMADD231PS Z5, Z6, Z7
 	VMOVUPS      Z7, Z5
-	VFNMADD231PS Z3, Z6, Z5
-	VSUBPS       Z6, Z4, Z3
+	VFNMADD231PS Z4, Z6, Z5
+	VSUBPS       Z6, Z3, Z3
 	VMAXPS       Z6, Z3, Z3
 	VMOVUPS      Z5, Z4
 	VFMADD213PS  Z6, Z3, Z4
@@ -8167,37 +8056,36 @@ part1:
 	VMOVUPS.Z    (BX), K1, Z1
 	VMOVUPS.Z    (SI), K1, Z2
 	VPORD        all80000000<>+0(SB), Z1, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z4
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z3, Z4, Z3
-	VMAXPS       Z3, Z5, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z4
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z4
-	VSUBPS       all4b400000<>+0(SB), Z4, Z4
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z4, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMAXPS       Z3, Z4, Z4
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z5
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z5
+	VSUBPS       all4b400000<>+0(SB), Z5, Z3
+	VMOVUPS      Z4, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
 	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z3, Z6
-	VFMADD213PS  Z3, Z6, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z3
-	VSCALEFPS    Z4, Z3, Z3
-	VMOVUPS      all3f800000<>+0(SB), Z4
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z5
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z5
+	VMULPS       Z4, Z4, Z6
+	VFMADD213PS  Z4, Z6, Z5
+	VADDPS       all3f800000<>+0(SB), Z5, Z4
+	VSCALEFPS    Z3, Z4, Z4
+	VMOVUPS      all3f800000<>+0(SB), Z3
 	VCMPPS       $0x11, all00000000<>+0(SB), Z1, K2
-	VBLENDMPS    Z3, Z4, K2, Z9
-	VADDPS       Z4, Z3, Z5
-	VDIVPS       Z5, Z9, Z6
-	VSUBPS       Z4, Z5, Z7
-	VSUBPS       Z7, Z3, Z3
-	VMOVUPS      Z9, Z7
+	VBLENDMPS    Z4, Z3, K2, Z8
+	VADDPS       Z3, Z4, Z5
+	VDIVPS       Z5, Z8, Z6
+	VSUBPS       Z3, Z5, Z7
+	VSUBPS       Z7, Z4, Z4
+	VMOVUPS      Z8, Z7
 	VFNMADD231PS Z5, Z6, Z7
 	VMOVUPS      Z7, Z5
-	VFNMADD231PS Z3, Z6, Z5
-	VSUBPS       Z6, Z4, Z3
+	VFNMADD231PS Z4, Z6, Z5
+	VSUBPS       Z6, Z3, Z3
 	VMAXPS       Z6, Z3, Z3
 	VMOVUPS      Z5, Z4
 	VFMADD213PS  Z6, Z3, Z4
@@ -8229,129 +8117,125 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-32
 
 block:
 	VMOVUPS      (CX), Y2
+	VMOVUPS      32(CX), Y3
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
+	VSUBPS       Y0, Y3, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y2, Y3, Y3
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMINPS       all42b20000<>+0(SB), Y5, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VSUBPS       all4b400000<>+0(SB), Y7, Y6
+	VMOVUPS      Y3, Y3
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y8
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y8
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y8
+	VMULPS       Y3, Y3, Y6
+	VMULPS       Y5, Y5, Y9
+	VFMADD213PS  Y3, Y6, Y2
+	VFMADD213PS  Y5, Y9, Y8
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y8, Y3
+	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSRAD       $0x01, Y6, Y7
+	VPSUBD       Y5, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y5, Y5
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y5, Y2, Y2
+	VMULPS       Y7, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y1, Y2, Y2
+	VMULPS       Y1, Y3, Y3
 	VMOVUPS      Y2, (AX)
-	VMOVUPS      32(CX), Y2
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      Y2, 32(AX)
+	VMOVUPS      Y3, 32(AX)
 	VMOVUPS      64(CX), Y2
+	VMOVUPS      96(CX), Y3
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
+	VSUBPS       Y0, Y3, Y4
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y5
+	VMAXPS       Y2, Y3, Y3
+	VMAXPS       Y4, Y5, Y5
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMINPS       all42b20000<>+0(SB), Y5, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VSUBPS       all4b400000<>+0(SB), Y7, Y6
+	VMOVUPS      Y3, Y3
+	VMOVUPS      Y5, Y5
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y5
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VMOVUPS      all3ab688be<>+0(SB), Y8
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y8
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y5, Y8
+	VMULPS       Y3, Y3, Y6
+	VMULPS       Y5, Y5, Y9
+	VFMADD213PS  Y3, Y6, Y2
+	VFMADD213PS  Y5, Y9, Y8
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VADDPS       all3f800000<>+0(SB), Y8, Y3
+	VPSUBD       all4b400000<>+0(SB), Y4, Y4
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSRAD       $0x01, Y6, Y7
+	VPSUBD       Y5, Y4, Y4
+	VPSUBD       Y7, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y5, Y5
+	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y5, Y2, Y2
+	VMULPS       Y7, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
+	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y1, Y2, Y2
+	VMULPS       Y1, Y3, Y3
 	VMOVUPS      Y2, 64(AX)
-	VMOVUPS      96(CX), Y2
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       all0000007f<>+0(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VPADDD       all0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      Y2, 96(AX)
+	VMOVUPS      Y3, 96(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -8363,25 +8247,24 @@ rest:
 	JLT          part0
 	VMOVUPS      (CX), Y2
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8399,25 +8282,24 @@ rest:
 	JLT          part1
 	VMOVUPS      (CX), Y2
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8435,25 +8317,24 @@ rest:
 	JLT          part2
 	VMOVUPS      (CX), Y2
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y2, Y3, Y2
-	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y2, Y2
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y2, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y2, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y2, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y2
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y2
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y2
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y2, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y2
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y2
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y2
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y2
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y2
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y2
+	VADDPS       all3f800000<>+0(SB), Y2, Y2
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8478,25 +8359,24 @@ part0:
 	VMOVUPS      (BX)(DX*4), Y2
 	VMASKMOVPS   (CX), Y2, Y3
 	VSUBPS       Y0, Y3, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y4
-	VMULPS       Y0, Y0, Y5
-	VFMADD213PS  Y0, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y0
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y0
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y0
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8517,25 +8397,24 @@ part1:
 	VMOVUPS      (BX)(DX*4), Y2
 	VMASKMOVPS   (CX), Y2, Y3
 	VSUBPS       Y0, Y3, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y4
-	VMULPS       Y0, Y0, Y5
-	VFMADD213PS  Y0, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y0
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y0
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y0
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8556,25 +8435,24 @@ part2:
 	VMOVUPS      (BX)(DX*4), Y2
 	VMASKMOVPS   (CX), Y2, Y3
 	VSUBPS       Y0, Y3, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y4
-	VMULPS       Y0, Y0, Y5
-	VFMADD213PS  Y0, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y0
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y0
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y0
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8595,25 +8473,24 @@ part3:
 	VMOVUPS      (BX)(DX*4), Y2
 	VMASKMOVPS   (CX), Y2, Y3
 	VSUBPS       Y0, Y3, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y3
-	VMOVUPS      allc2d00000<>+0(SB), Y4
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y3
-	VSUBPS       all4b400000<>+0(SB), Y3, Y4
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y4, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y4, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y4
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y4
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y4
-	VMULPS       Y0, Y0, Y5
-	VFMADD213PS  Y0, Y5, Y4
-	VADDPS       all3f800000<>+0(SB), Y4, Y0
-	VPSUBD       all4b400000<>+0(SB), Y3, Y3
+	VMOVUPS      allc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       all42b20000<>+0(SB), Y3, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y4
+	VSUBPS       all4b400000<>+0(SB), Y4, Y0
+	VMOVUPS      Y3, Y3
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y3
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y3
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y3, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y3, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y3, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y3, Y0
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
 	VPADDD       all0000007f<>+0(SB), Y4, Y4
@@ -8642,51 +8519,49 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-32
 
 block:
 	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
 	VSUBPS       Z0, Z2, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMULPS       Z1, Z2, Z2
+	VSUBPS       Z0, Z3, Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMAXPS       Z2, Z3, Z3
+	VMAXPS       Z4, Z5, Z5
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMINPS       all42b20000<>+0(SB), Z5, Z6
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z6, Z7
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VSUBPS       all4b400000<>+0(SB), Z7, Z4
+	VMOVUPS      Z3, Z3
+	VMOVUPS      Z5, Z7
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z4, Z7
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z7
+	VMOVUPS      all3ab688be<>+0(SB), Z5
+	VMOVUPS      all3ab688be<>+0(SB), Z8
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z5
+	VFMADD213PS  all3c0905f1<>+0(SB), Z7, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z7, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z7, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z5
+	VFMADD213PS  all3f000000<>+0(SB), Z7, Z8
+	VMULPS       Z3, Z3, Z6
+	VMULPS       Z7, Z7, Z9
+	VFMADD213PS  Z3, Z6, Z5
+	VFMADD213PS  Z7, Z9, Z8
+	VADDPS       all3f800000<>+0(SB), Z5, Z3
+	VADDPS       all3f800000<>+0(SB), Z8, Z5
+	VSCALEFPS    Z2, Z3, Z3
+	VSCALEFPS    Z4, Z5, Z5
+	VMULPS       Z1, Z3, Z2
+	VMULPS       Z1, Z5, Z3
 	VMOVUPS      Z2, (AX)
-	VMOVUPS      64(CX), Z2
-	VSUBPS       Z0, Z2, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
-	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMULPS       Z1, Z2, Z2
-	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 64(AX)
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
 	SUBQ         $0x20, DX
@@ -8698,26 +8573,25 @@ rest:
 	JLT          part0
 	VMOVUPS      (CX), Z2
 	VSUBPS       Z0, Z2, Z2
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z2, Z3, Z2
-	VMAXPS       Z2, Z4, Z2
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z2, Z2
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z2
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z2
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z2
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z2, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z2
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z2, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z3
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z2, Z4
-	VMULPS       Z2, Z2, Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z2
-	VSCALEFPS    Z3, Z2, Z2
-	VMULPS       Z1, Z2, Z2
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z5
+	VFMADD213PS  Z3, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMULPS       Z1, Z3, Z2
 	VMOVUPS      Z2, (AX)
 	ADDQ         $0x40, AX
 	ADDQ         $0x40, CX
@@ -8733,26 +8607,25 @@ part0:
 	KMOVW        DX, K1
 	VMOVUPS.Z    (CX), K1, Z2
 	VSUBPS       Z0, Z2, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z0, Z2, Z0
-	VMAXPS       Z0, Z3, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z2
+	VMAXPS       Z0, Z2, Z2
+	VMINPS       all42b20000<>+0(SB), Z2, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z3
+	VSUBPS       all4b400000<>+0(SB), Z3, Z0
+	VMOVUPS      Z2, Z2
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z2
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z2
 	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z3
-	VMULPS       Z0, Z0, Z4
-	VFMADD213PS  Z0, Z4, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z0
-	VSCALEFPS    Z2, Z0, Z0
-	VMULPS       Z1, Z0, Z0
+	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z3
+	VFMADD213PS  all3f000000<>+0(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       all3f800000<>+0(SB), Z3, Z2
+	VSCALEFPS    Z0, Z2, Z2
+	VMULPS       Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (AX)
 	JMP          done
 
@@ -8764,26 +8637,25 @@ part1:
 	KMOVW        DX, K1
 	VMOVUPS.Z    (CX), K1, Z2
 	VSUBPS       Z0, Z2, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z2
-	VMOVUPS      allc2d00000<>+0(SB), Z3
-	VMINPS       Z0, Z2, Z0
-	VMAXPS       Z0, Z3, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z2
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z2
-	VSUBPS       all4b400000<>+0(SB), Z2, Z2
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z2, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z2
+	VMAXPS       Z0, Z2, Z2
+	VMINPS       all42b20000<>+0(SB), Z2, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z3
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z3
+	VSUBPS       all4b400000<>+0(SB), Z3, Z0
+	VMOVUPS      Z2, Z2
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z2
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z2
 	VMOVUPS      all3ab688be<>+0(SB), Z3
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z3
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z3
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z3
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z3
-	VMULPS       Z0, Z0, Z4
-	VFMADD213PS  Z0, Z4, Z3
-	VADDPS       all3f800000<>+0(SB), Z3, Z0
-	VSCALEFPS    Z2, Z0, Z0
-	VMULPS       Z1, Z0, Z0
+	VFMADD213PS  all3c0905f1<>+0(SB), Z2, Z3
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z2, Z3
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z2, Z3
+	VFMADD213PS  all3f000000<>+0(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       all3f800000<>+0(SB), Z3, Z2
+	VSCALEFPS    Z0, Z2, Z2
+	VMULPS       Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (AX)
 
 done:
@@ -11667,128 +11539,124 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-32
 
 block:
 	VMOVUPS      (AX), Y5
+	VMOVUPS      32(AX), Y6
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
+	VSUBPS       Y0, Y6, Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y8
+	VMAXPS       Y5, Y6, Y6
+	VMAXPS       Y7, Y8, Y8
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMINPS       all42b20000<>+0(SB), Y8, Y9
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VMOVUPS      all4b400000<>+0(SB), Y10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y9, Y10
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VSUBPS       all4b400000<>+0(SB), Y10, Y9
+	VMOVUPS      Y6, Y6
+	VMOVUPS      Y8, Y8
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y9, Y8
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y11
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y8, Y11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y8, Y11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y8, Y11
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y8, Y11
+	VMULPS       Y6, Y6, Y9
+	VMULPS       Y8, Y8, Y12
+	VFMADD213PS  Y6, Y9, Y5
+	VFMADD213PS  Y8, Y12, Y11
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VADDPS       all3f800000<>+0(SB), Y11, Y6
+	VPSUBD       all4b400000<>+0(SB), Y7, Y7
+	VPSUBD       all4b400000<>+0(SB), Y10, Y9
+	VPSRAD       $0x01, Y7, Y8
+	VPSRAD       $0x01, Y9, Y10
+	VPSUBD       Y8, Y7, Y7
+	VPSUBD       Y10, Y9, Y9
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y10, Y10
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y10, Y10
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y10, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
 	VMULPS       Y7, Y5, Y5
-	VPADDD       all0000007f<>+0(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
+	VMULPS       Y9, Y6, Y6
 	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y1, Y1
-	VMOVUPS      32(AX), Y5
-	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y5, Y5
-	VPADDD       all0000007f<>+0(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VADDPS       Y5, Y2, Y2
 	VMOVUPS      Y2, Y2
 	VMOVUPS      64(AX), Y5
+	VMOVUPS      96(AX), Y6
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
+	VSUBPS       Y0, Y6, Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y8
+	VMAXPS       Y5, Y6, Y6
+	VMAXPS       Y7, Y8, Y8
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMINPS       all42b20000<>+0(SB), Y8, Y9
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VMOVUPS      all4b400000<>+0(SB), Y10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y9, Y10
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VSUBPS       all4b400000<>+0(SB), Y10, Y9
+	VMOVUPS      Y6, Y6
+	VMOVUPS      Y8, Y8
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y9, Y8
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VMOVUPS      all3ab688be<>+0(SB), Y11
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y8, Y11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y8, Y11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y8, Y11
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y8, Y11
+	VMULPS       Y6, Y6, Y9
+	VMULPS       Y8, Y8, Y12
+	VFMADD213PS  Y6, Y9, Y5
+	VFMADD213PS  Y8, Y12, Y11
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VADDPS       all3f800000<>+0(SB), Y11, Y6
+	VPSUBD       all4b400000<>+0(SB), Y7, Y7
+	VPSUBD       all4b400000<>+0(SB), Y10, Y9
+	VPSRAD       $0x01, Y7, Y8
+	VPSRAD       $0x01, Y9, Y10
+	VPSUBD       Y8, Y7, Y7
+	VPSUBD       Y10, Y9, Y9
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y10, Y10
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y10, Y10
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y10, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y9, Y9
 	VMULPS       Y7, Y5, Y5
-	VPADDD       all0000007f<>+0(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
+	VMULPS       Y9, Y6, Y6
 	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
 	VMOVUPS      Y3, Y3
-	VMOVUPS      96(AX), Y5
-	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y5, Y5
-	VPADDD       all0000007f<>+0(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VADDPS       Y5, Y4, Y4
 	VMOVUPS      Y4, Y4
 	ADDQ         $0x80, AX
 	SUBQ         $0x20, CX
@@ -11800,25 +11668,24 @@ rest:
 	JLT          part0
 	VMOVUPS      (AX), Y5
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -11835,25 +11702,24 @@ rest:
 	JLT          part1
 	VMOVUPS      (AX), Y5
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -11870,25 +11736,24 @@ rest:
 	JLT          part2
 	VMOVUPS      (AX), Y5
 	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y5, Y6, Y5
-	VMAXPS       Y5, Y7, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y5, Y5
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y5, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y5, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y5, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y5, Y8
-	VFMADD213PS  Y5, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y5
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y5
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y5
+	VADDPS       all3f800000<>+0(SB), Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -11912,25 +11777,24 @@ part0:
 	VMOVUPS      (DX)(CX*4), Y5
 	VMASKMOVPS   (AX), Y5, Y6
 	VSUBPS       Y0, Y6, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y6, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -11953,25 +11817,24 @@ part1:
 	VMOVUPS      (DX)(CX*4), Y5
 	VMASKMOVPS   (AX), Y5, Y6
 	VSUBPS       Y0, Y6, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y6, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -11994,25 +11857,24 @@ part2:
 	VMOVUPS      (DX)(CX*4), Y5
 	VMASKMOVPS   (AX), Y5, Y6
 	VSUBPS       Y0, Y6, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y6, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -12035,25 +11897,24 @@ part3:
 	VMOVUPS      (DX)(CX*4), Y5
 	VMASKMOVPS   (AX), Y5, Y6
 	VSUBPS       Y0, Y6, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y6, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y6
-	VSUBPS       all4b400000<>+0(SB), Y6, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y6, Y6
+	VMOVUPS      allc2d00000<>+0(SB), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMINPS       all42b20000<>+0(SB), Y6, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y6, Y6
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y6
 	VPSRAD       $0x01, Y6, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -12089,50 +11950,48 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-32
 
 block:
 	VMOVUPS      (AX), Z3
+	VMOVUPS      64(AX), Z4
 	VSUBPS       Z0, Z3, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z6
-	VMINPS       Z3, Z5, Z3
-	VMAXPS       Z3, Z6, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z5
-	VSUBPS       all4b400000<>+0(SB), Z5, Z5
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z3
-	VMOVUPS      all3ab688be<>+0(SB), Z6
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z6
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z6
-	VMULPS       Z3, Z3, Z7
-	VFMADD213PS  Z3, Z7, Z6
-	VADDPS       all3f800000<>+0(SB), Z6, Z3
-	VSCALEFPS    Z5, Z3, Z3
-	VADDPS       Z3, Z1, Z1
+	VSUBPS       Z0, Z4, Z6
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z7
+	VMAXPS       Z3, Z4, Z4
+	VMAXPS       Z6, Z7, Z7
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMINPS       all42b20000<>+0(SB), Z7, Z8
+	VMOVUPS      all4b400000<>+0(SB), Z6
+	VMOVUPS      all4b400000<>+0(SB), Z9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z8, Z9
+	VSUBPS       all4b400000<>+0(SB), Z6, Z3
+	VSUBPS       all4b400000<>+0(SB), Z9, Z6
+	VMOVUPS      Z4, Z4
+	VMOVUPS      Z7, Z9
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z6, Z9
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z6, Z9
+	VMOVUPS      all3ab688be<>+0(SB), Z7
+	VMOVUPS      all3ab688be<>+0(SB), Z10
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z7
+	VFMADD213PS  all3c0905f1<>+0(SB), Z9, Z10
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z7
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z9, Z10
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z7
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z9, Z10
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z7
+	VFMADD213PS  all3f000000<>+0(SB), Z9, Z10
+	VMULPS       Z4, Z4, Z8
+	VMULPS       Z9, Z9, Z11
+	VFMADD213PS  Z4, Z8, Z7
+	VFMADD213PS  Z9, Z11, Z10
+	VADDPS       all3f800000<>+0(SB), Z7, Z4
+	VADDPS       all3f800000<>+0(SB), Z10, Z7
+	VSCALEFPS    Z3, Z4, Z4
+	VSCALEFPS    Z6, Z7, Z7
+	VADDPS       Z4, Z1, Z1
+	VADDPS       Z7, Z2, Z2
 	VMOVUPS      Z1, Z1
-	VMOVUPS      64(AX), Z3
-	VSUBPS       Z0, Z3, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z6
-	VMINPS       Z3, Z5, Z3
-	VMAXPS       Z3, Z6, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z5
-	VSUBPS       all4b400000<>+0(SB), Z5, Z5
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z3
-	VMOVUPS      all3ab688be<>+0(SB), Z6
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z6
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z6
-	VMULPS       Z3, Z3, Z7
-	VFMADD213PS  Z3, Z7, Z6
-	VADDPS       all3f800000<>+0(SB), Z6, Z3
-	VSCALEFPS    Z5, Z3, Z3
-	VADDPS       Z3, Z2, Z2
 	VMOVUPS      Z2, Z2
 	ADDQ         $0x80, AX
 	SUBQ         $0x20, CX
@@ -12144,26 +12003,25 @@ rest:
 	JLT          part0
 	VMOVUPS      (AX), Z3
 	VSUBPS       Z0, Z3, Z3
-	VMOVUPS      all42b20000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z6
-	VMINPS       Z3, Z5, Z3
-	VMAXPS       Z3, Z6, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z5
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z5
-	VSUBPS       all4b400000<>+0(SB), Z5, Z5
-	VMOVUPS      Z3, Z3
-	VFNMADD231PS all3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS allb95e8083<>+0(SB), Z5, Z3
+	VMOVUPS      allc2d00000<>+0(SB), Z4
+	VMAXPS       Z3, Z4, Z4
+	VMINPS       all42b20000<>+0(SB), Z4, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z6
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z6
+	VSUBPS       all4b400000<>+0(SB), Z6, Z3
+	VMOVUPS      Z4, Z4
+	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
+	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
 	VMOVUPS      all3ab688be<>+0(SB), Z6
-	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z6
-	VFMADD213PS  all3f000000<>+0(SB), Z3, Z6
-	VMULPS       Z3, Z3, Z7
-	VFMADD213PS  Z3, Z7, Z6
-	VADDPS       all3f800000<>+0(SB), Z6, Z3
-	VSCALEFPS    Z5, Z3, Z3
-	VADDPS       Z3, Z1, Z1
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z6
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z6
+	VMULPS       Z4, Z4, Z7
+	VFMADD213PS  Z4, Z7, Z6
+	VADDPS       all3f800000<>+0(SB), Z6, Z4
+	VSCALEFPS    Z3, Z4, Z4
+	VADDPS       Z4, Z1, Z1
 	VMOVUPS      Z1, Z1
 	ADDQ         $0x40, AX
 	SUBQ         $0x10, CX
@@ -12178,28 +12036,27 @@ part0:
 	KMOVW        CX, K1
 	VMOVUPS.Z    (AX), K1, Z3
 	VSUBPS       Z0, Z3, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z0, Z3, Z0
-	VMAXPS       Z0, Z5, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z0
-	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z5
-	VMULPS       Z0, Z0, Z6
-	VFMADD213PS  Z0, Z6, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z0
-	VSCALEFPS    Z3, Z0, Z0
-	VMOVUPS      all00000000<>+0(SB), Z3
-	VBLENDMPS    Z0, Z3, K1, Z4
-	VADDPS       Z4, Z1, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z0, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z0
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z3
+	VMOVUPS      all3ab688be<>+0(SB), Z4
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z6
+	VFMADD213PS  Z3, Z6, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z0, Z3, Z3
+	VMOVUPS      all00000000<>+0(SB), Z0
+	VBLENDMPS    Z3, Z0, K1, Z5
+	VADDPS       Z5, Z1, Z0
 	VMOVUPS      Z0, Z1
 	JMP          done
 
@@ -12211,28 +12068,27 @@ part1:
 	KMOVW        CX, K1
 	VMOVUPS.Z    (AX), K1, Z3
 	VSUBPS       Z0, Z3, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z3
-	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMINPS       Z0, Z3, Z0
-	VMAXPS       Z0, Z5, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z3
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z3
-	VSUBPS       all4b400000<>+0(SB), Z3, Z3
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z3, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z0
-	VMOVUPS      all3ab688be<>+0(SB), Z5
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z5
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z5
-	VMULPS       Z0, Z0, Z6
-	VFMADD213PS  Z0, Z6, Z5
-	VADDPS       all3f800000<>+0(SB), Z5, Z0
-	VSCALEFPS    Z3, Z0, Z0
-	VMOVUPS      all00000000<>+0(SB), Z3
-	VBLENDMPS    Z0, Z3, K1, Z4
-	VADDPS       Z4, Z2, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z3
+	VMAXPS       Z0, Z3, Z3
+	VMINPS       all42b20000<>+0(SB), Z3, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z0
+	VMOVUPS      Z3, Z3
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z3
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z3
+	VMOVUPS      all3ab688be<>+0(SB), Z4
+	VFMADD213PS  all3c0905f1<>+0(SB), Z3, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
+	VMULPS       Z3, Z3, Z6
+	VFMADD213PS  Z3, Z6, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z3
+	VSCALEFPS    Z0, Z3, Z3
+	VMOVUPS      all00000000<>+0(SB), Z0
+	VBLENDMPS    Z3, Z0, K1, Z5
+	VADDPS       Z5, Z2, Z0
 	VMOVUPS      Z0, Z2
 
 done:
@@ -12259,136 +12115,132 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 
 block:
 	VMOVUPS      (CX), Y6
+	VMOVUPS      32(CX), Y7
 	VMULPS       Y0, Y6, Y6
+	VMULPS       Y0, Y7, Y7
 	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
+	VSUBPS       Y1, Y7, Y8
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y9
+	VMAXPS       Y6, Y7, Y7
+	VMAXPS       Y8, Y9, Y9
+	VMINPS       all42b20000<>+0(SB), Y7, Y6
+	VMINPS       all42b20000<>+0(SB), Y9, Y10
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VMOVUPS      all4b400000<>+0(SB), Y11
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y10, Y11
+	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VSUBPS       all4b400000<>+0(SB), Y11, Y10
+	VMOVUPS      Y7, Y7
+	VMOVUPS      Y9, Y9
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y10, Y9
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y12
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y9, Y12
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y9, Y12
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y9, Y12
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y9, Y12
+	VMULPS       Y7, Y7, Y10
+	VMULPS       Y9, Y9, Y13
+	VFMADD213PS  Y7, Y10, Y6
+	VFMADD213PS  Y9, Y13, Y12
+	VADDPS       all3f800000<>+0(SB), Y6, Y6
+	VADDPS       all3f800000<>+0(SB), Y12, Y7
+	VPSUBD       all4b400000<>+0(SB), Y8, Y8
+	VPSUBD       all4b400000<>+0(SB), Y11, Y10
+	VPSRAD       $0x01, Y8, Y9
+	VPSRAD       $0x01, Y10, Y11
+	VPSUBD       Y9, Y8, Y8
+	VPSUBD       Y11, Y10, Y10
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPADDD       all0000007f<>+0(SB), Y11, Y11
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y9, Y6, Y6
+	VMULPS       Y11, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y10, Y10
 	VMULPS       Y8, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y6, Y6
+	VMULPS       Y10, Y7, Y7
 	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
 	VMOVUPS      Y6, (AX)
+	VMOVUPS      Y7, 32(AX)
 	VMOVUPS      Y2, Y2
-	VMOVUPS      32(CX), Y6
-	VMULPS       Y0, Y6, Y6
-	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VMULPS       Y8, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y6, Y6
-	VADDPS       Y6, Y3, Y3
-	VMOVUPS      Y6, 32(AX)
 	VMOVUPS      Y3, Y3
 	VMOVUPS      64(CX), Y6
+	VMOVUPS      96(CX), Y7
 	VMULPS       Y0, Y6, Y6
+	VMULPS       Y0, Y7, Y7
 	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
+	VSUBPS       Y1, Y7, Y8
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y9
+	VMAXPS       Y6, Y7, Y7
+	VMAXPS       Y8, Y9, Y9
+	VMINPS       all42b20000<>+0(SB), Y7, Y6
+	VMINPS       all42b20000<>+0(SB), Y9, Y10
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VMOVUPS      all4b400000<>+0(SB), Y11
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y10, Y11
+	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VSUBPS       all4b400000<>+0(SB), Y11, Y10
+	VMOVUPS      Y7, Y7
+	VMOVUPS      Y9, Y9
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y10, Y9
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VMOVUPS      all3ab688be<>+0(SB), Y12
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y9, Y12
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y9, Y12
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y9, Y12
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y9, Y12
+	VMULPS       Y7, Y7, Y10
+	VMULPS       Y9, Y9, Y13
+	VFMADD213PS  Y7, Y10, Y6
+	VFMADD213PS  Y9, Y13, Y12
+	VADDPS       all3f800000<>+0(SB), Y6, Y6
+	VADDPS       all3f800000<>+0(SB), Y12, Y7
+	VPSUBD       all4b400000<>+0(SB), Y8, Y8
+	VPSUBD       all4b400000<>+0(SB), Y11, Y10
+	VPSRAD       $0x01, Y8, Y9
+	VPSRAD       $0x01, Y10, Y11
+	VPSUBD       Y9, Y8, Y8
+	VPSUBD       Y11, Y10, Y10
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPADDD       all0000007f<>+0(SB), Y11, Y11
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y9, Y6, Y6
+	VMULPS       Y11, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPADDD       all0000007f<>+0(SB), Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y10, Y10
 	VMULPS       Y8, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y6, Y6
+	VMULPS       Y10, Y7, Y7
 	VADDPS       Y6, Y4, Y4
+	VADDPS       Y7, Y5, Y5
 	VMOVUPS      Y6, 64(AX)
+	VMOVUPS      Y7, 96(AX)
 	VMOVUPS      Y4, Y4
-	VMOVUPS      96(CX), Y6
-	VMULPS       Y0, Y6, Y6
-	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VMULPS       Y8, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y6, Y6
-	VADDPS       Y6, Y5, Y5
-	VMOVUPS      Y6, 96(AX)
 	VMOVUPS      Y5, Y5
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
@@ -12402,25 +12254,24 @@ rest:
 	VMOVUPS      (CX), Y6
 	VMULPS       Y0, Y6, Y6
 	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y7, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
+	VMULPS       Y7, Y7, Y9
+	VFMADD213PS  Y7, Y9, Y6
+	VADDPS       all3f800000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y8, Y7
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y8, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
@@ -12440,25 +12291,24 @@ rest:
 	VMOVUPS      (CX), Y6
 	VMULPS       Y0, Y6, Y6
 	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y7, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
+	VMULPS       Y7, Y7, Y9
+	VFMADD213PS  Y7, Y9, Y6
+	VADDPS       all3f800000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y8, Y7
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y8, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
@@ -12478,25 +12328,24 @@ rest:
 	VMOVUPS      (CX), Y6
 	VMULPS       Y0, Y6, Y6
 	VSUBPS       Y1, Y6, Y6
-	VMOVUPS      all42b20000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y8
-	VMINPS       Y6, Y7, Y6
-	VMAXPS       Y6, Y8, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y8
-	VMOVUPS      Y6, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y8
-	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y8
-	VFMADD213PS  all3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       all3f800000<>+0(SB), Y8, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
+	VMOVUPS      allc2d00000<>+0(SB), Y7
+	VMAXPS       Y6, Y7, Y7
+	VMINPS       all42b20000<>+0(SB), Y7, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VMOVUPS      Y7, Y7
+	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
+	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
+	VMOVUPS      all3ab688be<>+0(SB), Y6
+	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
+	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
+	VMULPS       Y7, Y7, Y9
+	VFMADD213PS  Y7, Y9, Y6
+	VADDPS       all3f800000<>+0(SB), Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y8, Y7
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y8, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
@@ -12523,25 +12372,24 @@ part0:
 	VMASKMOVPS   (CX), Y6, Y7
 	VMULPS       Y0, Y7, Y0
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y8
+	VFMADD213PS  Y1, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
 	VPSUBD       Y7, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -12566,25 +12414,24 @@ part1:
 	VMASKMOVPS   (CX), Y6, Y7
 	VMULPS       Y0, Y7, Y0
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y8
+	VFMADD213PS  Y1, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
 	VPSUBD       Y7, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -12609,25 +12456,24 @@ part2:
 	VMASKMOVPS   (CX), Y6, Y7
 	VMULPS       Y0, Y7, Y0
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y8
+	VFMADD213PS  Y1, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
 	VPSUBD       Y7, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -12652,25 +12498,24 @@ part3:
 	VMASKMOVPS   (CX), Y6, Y7
 	VMULPS       Y0, Y7, Y0
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      all42b20000<>+0(SB), Y1
-	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMINPS       Y0, Y1, Y0
-	VMAXPS       Y0, Y7, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y1
-	VSUBPS       all4b400000<>+0(SB), Y1, Y7
-	VMOVUPS      Y0, Y0
-	VFNMADD231PS all3f318000<>+0(SB), Y7, Y0
-	VFNMADD231PS allb95e8083<>+0(SB), Y7, Y0
-	VMOVUPS      all3ab688be<>+0(SB), Y7
-	VFMADD213PS  all3c0905f1<>+0(SB), Y0, Y7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y0, Y7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y0, Y7
-	VFMADD213PS  all3f000000<>+0(SB), Y0, Y7
-	VMULPS       Y0, Y0, Y8
-	VFMADD213PS  Y0, Y8, Y7
-	VADDPS       all3f800000<>+0(SB), Y7, Y0
-	VPSUBD       all4b400000<>+0(SB), Y1, Y1
+	VMOVUPS      allc2d00000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       all42b20000<>+0(SB), Y1, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
+	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      Y1, Y1
+	VFNMADD231PS all3f318000<>+0(SB), Y0, Y1
+	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS      all3ab688be<>+0(SB), Y0
+	VFMADD213PS  all3c0905f1<>+0(SB), Y1, Y0
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
+	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
+	VMULPS       Y1, Y1, Y8
+	VFMADD213PS  Y1, Y8, Y0
+	VADDPS       all3f800000<>+0(SB), Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
 	VPSUBD       Y7, Y1, Y1
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
@@ -12709,54 +12554,52 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-40
 
 block:
 	VMOVUPS      (CX), Z4
+	VMOVUPS      64(CX), Z5
 	VMULPS       Z0, Z4, Z4
+	VMULPS       Z0, Z5, Z5
 	VSUBPS       Z1, Z4, Z4
-	VMOVUPS      all42b20000<>+0(SB), Z6
-	VMOVUPS      allc2d00000<>+0(SB), Z7
-	VMINPS       Z4, Z6, Z4
-	VMAXPS       Z4, Z7, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z6
-	VSUBPS       all4b400000<>+0(SB), Z6, Z6
-	VMOVUPS      Z4, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z6, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z6, Z4
-	VMOVUPS      all3ab688be<>+0(SB), Z7
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z7
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z7
-	VMULPS       Z4, Z4, Z8
-	VFMADD213PS  Z4, Z8, Z7
-	VADDPS       all3f800000<>+0(SB), Z7, Z4
-	VSCALEFPS    Z6, Z4, Z4
-	VADDPS       Z4, Z2, Z2
-	VMOVUPS      Z4, (AX)
+	VSUBPS       Z1, Z5, Z7
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMOVUPS      allc2d00000<>+0(SB), Z8
+	VMAXPS       Z4, Z5, Z5
+	VMAXPS       Z7, Z8, Z8
+	VMINPS       all42b20000<>+0(SB), Z5, Z4
+	VMINPS       all42b20000<>+0(SB), Z8, Z9
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VMOVUPS      all4b400000<>+0(SB), Z10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z9, Z10
+	VSUBPS       all4b400000<>+0(SB), Z7, Z4
+	VSUBPS       all4b400000<>+0(SB), Z10, Z7
+	VMOVUPS      Z5, Z5
+	VMOVUPS      Z8, Z10
+	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z7, Z10
+	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z10
+	VMOVUPS      all3ab688be<>+0(SB), Z8
+	VMOVUPS      all3ab688be<>+0(SB), Z11
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z8
+	VFMADD213PS  all3c0905f1<>+0(SB), Z10, Z11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z10, Z11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z10, Z11
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z10, Z11
+	VMULPS       Z5, Z5, Z9
+	VMULPS       Z10, Z10, Z12
+	VFMADD213PS  Z5, Z9, Z8
+	VFMADD213PS  Z10, Z12, Z11
+	VADDPS       all3f800000<>+0(SB), Z8, Z5
+	VADDPS       all3f800000<>+0(SB), Z11, Z8
+	VSCALEFPS    Z4, Z5, Z5
+	VSCALEFPS    Z7, Z8, Z8
+	VADDPS       Z5, Z2, Z2
+	VADDPS       Z8, Z3, Z3
+	VMOVUPS      Z5, (AX)
+	VMOVUPS      Z8, 64(AX)
 	VMOVUPS      Z2, Z2
-	VMOVUPS      64(CX), Z4
-	VMULPS       Z0, Z4, Z4
-	VSUBPS       Z1, Z4, Z4
-	VMOVUPS      all42b20000<>+0(SB), Z6
-	VMOVUPS      allc2d00000<>+0(SB), Z7
-	VMINPS       Z4, Z6, Z4
-	VMAXPS       Z4, Z7, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z6
-	VSUBPS       all4b400000<>+0(SB), Z6, Z6
-	VMOVUPS      Z4, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z6, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z6, Z4
-	VMOVUPS      all3ab688be<>+0(SB), Z7
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z7
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z7
-	VMULPS       Z4, Z4, Z8
-	VFMADD213PS  Z4, Z8, Z7
-	VADDPS       all3f800000<>+0(SB), Z7, Z4
-	VSCALEFPS    Z6, Z4, Z4
-	VADDPS       Z4, Z3, Z3
-	VMOVUPS      Z4, 64(AX)
 	VMOVUPS      Z3, Z3
 	ADDQ         $0x80, AX
 	ADDQ         $0x80, CX
@@ -12770,27 +12613,26 @@ rest:
 	VMOVUPS      (CX), Z4
 	VMULPS       Z0, Z4, Z4
 	VSUBPS       Z1, Z4, Z4
-	VMOVUPS      all42b20000<>+0(SB), Z6
-	VMOVUPS      allc2d00000<>+0(SB), Z7
-	VMINPS       Z4, Z6, Z4
-	VMAXPS       Z4, Z7, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z6
-	VSUBPS       all4b400000<>+0(SB), Z6, Z6
-	VMOVUPS      Z4, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z6, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z6, Z4
+	VMOVUPS      allc2d00000<>+0(SB), Z5
+	VMAXPS       Z4, Z5, Z5
+	VMINPS       all42b20000<>+0(SB), Z5, Z4
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z7
+	VSUBPS       all4b400000<>+0(SB), Z7, Z4
+	VMOVUPS      Z5, Z5
+	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
+	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
 	VMOVUPS      all3ab688be<>+0(SB), Z7
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z7
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z7
-	VMULPS       Z4, Z4, Z8
-	VFMADD213PS  Z4, Z8, Z7
-	VADDPS       all3f800000<>+0(SB), Z7, Z4
-	VSCALEFPS    Z6, Z4, Z4
-	VADDPS       Z4, Z2, Z2
-	VMOVUPS      Z4, (AX)
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z7
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z7
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z7
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z7
+	VMULPS       Z5, Z5, Z8
+	VFMADD213PS  Z5, Z8, Z7
+	VADDPS       all3f800000<>+0(SB), Z7, Z5
+	VSCALEFPS    Z4, Z5, Z5
+	VADDPS       Z5, Z2, Z2
+	VMOVUPS      Z5, (AX)
 	VMOVUPS      Z2, Z2
 	ADDQ         $0x40, AX
 	ADDQ         $0x40, CX
@@ -12807,30 +12649,29 @@ part0:
 	VMOVUPS.Z    (CX), K1, Z4
 	VMULPS       Z0, Z4, Z0
 	VSUBPS       Z1, Z0, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z4, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z1
+	VMINPS       all42b20000<>+0(SB), Z1, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z0
+	VMOVUPS      Z1, Z1
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z1
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z1
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z4
-	VMULPS       Z0, Z0, Z6
-	VFMADD213PS  Z0, Z6, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      all00000000<>+0(SB), Z1
-	VBLENDMPS    Z0, Z1, K1, Z5
-	VADDPS       Z5, Z2, Z1
-	VMOVUPS      Z0, K1, (AX)
-	VMOVUPS      Z1, Z2
+	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z1, Z4
+	VMULPS       Z1, Z1, Z5
+	VFMADD213PS  Z1, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      all00000000<>+0(SB), Z0
+	VBLENDMPS    Z1, Z0, K1, Z6
+	VADDPS       Z6, Z2, Z0
+	VMOVUPS      Z1, K1, (AX)
+	VMOVUPS      Z0, Z2
 	JMP          done
 
 part1:
@@ -12842,30 +12683,29 @@ part1:
 	VMOVUPS.Z    (CX), K1, Z4
 	VMULPS       Z0, Z4, Z0
 	VSUBPS       Z1, Z0, Z0
-	VMOVUPS      all42b20000<>+0(SB), Z1
-	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMINPS       Z0, Z1, Z0
-	VMAXPS       Z0, Z4, Z0
-	VMOVUPS      all4b400000<>+0(SB), Z1
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z1
-	VSUBPS       all4b400000<>+0(SB), Z1, Z1
-	VMOVUPS      Z0, Z0
-	VFNMADD231PS all3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS allb95e8083<>+0(SB), Z1, Z0
+	VMOVUPS      allc2d00000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z1
+	VMINPS       all42b20000<>+0(SB), Z1, Z0
+	VMOVUPS      all4b400000<>+0(SB), Z4
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z0, Z4
+	VSUBPS       all4b400000<>+0(SB), Z4, Z0
+	VMOVUPS      Z1, Z1
+	VFNMADD231PS all3f318000<>+0(SB), Z0, Z1
+	VFNMADD231PS allb95e8083<>+0(SB), Z0, Z1
 	VMOVUPS      all3ab688be<>+0(SB), Z4
-	VFMADD213PS  all3c0905f1<>+0(SB), Z0, Z4
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z0, Z4
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z0, Z4
-	VFMADD213PS  all3f000000<>+0(SB), Z0, Z4
-	VMULPS       Z0, Z0, Z6
-	VFMADD213PS  Z0, Z6, Z4
-	VADDPS       all3f800000<>+0(SB), Z4, Z0
-	VSCALEFPS    Z1, Z0, Z0
-	VMOVUPS      all00000000<>+0(SB), Z1
-	VBLENDMPS    Z0, Z1, K1, Z5
-	VADDPS       Z5, Z3, Z1
-	VMOVUPS      Z0, K1, (AX)
-	VMOVUPS      Z1, Z3
+	VFMADD213PS  all3c0905f1<>+0(SB), Z1, Z4
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z1, Z4
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z1, Z4
+	VFMADD213PS  all3f000000<>+0(SB), Z1, Z4
+	VMULPS       Z1, Z1, Z5
+	VFMADD213PS  Z1, Z5, Z4
+	VADDPS       all3f800000<>+0(SB), Z4, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      all00000000<>+0(SB), Z0
+	VBLENDMPS    Z1, Z0, K1, Z6
+	VADDPS       Z6, Z3, Z0
+	VMOVUPS      Z1, K1, (AX)
+	VMOVUPS      Z0, Z3
 
 done:
 	MOVQ    part+16(FP), AX
