@@ -21,7 +21,8 @@ type commands struct {
 	JSON  bool   `help:"Print the result as one JSON object on stdout."`
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 type versionCmd struct{}
