@@ -22,6 +22,7 @@ type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
+	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 

@@ -234,3 +234,10 @@ func (r *Reader) End() error {
 	}
 	return nil
 }
+
+// Raw consumes any one value and returns its text, checked.
+func (r *Reader) Raw() ([]byte, error) {
+	start := r.Offset()
+	err := r.Skip()
+	return r.text[start:r.pos], err
+}
