@@ -14,7 +14,8 @@ import (
 const (
 	holdOutEvery = 50
 	holdOutBytes = 256 << 10
-	partBytes    = 4 << 20 // a larger file is read in parts of about this size, each a document of its own
+	partBytes    = 4 << 20  // a larger held-out file is read in parts of about this size
+	trainBytes   = 16 << 10 // a larger file is trained on in parts of about this size, each a document of its own: a short run sees many files
 )
 
 // Corpus is a list of documents, divided into those to train on and those held out. Text is read when it is needed.
@@ -120,15 +121,15 @@ func (c *Corpus) divide(cfg Config) {
 		switch size := c.files[i].size; {
 		case held[i]:
 		case i == largest && tail > 0:
-			c.train = appendParts(c.train, i, 0, size-tail)
-			c.held = appendParts(c.held, i, size-tail, size)
+			c.train = appendParts(c.train, i, 0, size-tail, trainBytes)
+			c.held = appendParts(c.held, i, size-tail, size, partBytes)
 		default:
-			c.train = appendParts(c.train, i, 0, size)
+			c.train = appendParts(c.train, i, 0, size, trainBytes)
 		}
 	}
 	for _, i := range order {
 		if held[i] {
-			c.held = appendParts(c.held, i, 0, c.files[i].size)
+			c.held = appendParts(c.held, i, 0, c.files[i].size, partBytes)
 			c.sum.HeldOutFiles++
 		}
 	}
@@ -136,9 +137,9 @@ func (c *Corpus) divide(cfg Config) {
 	c.sum.Documents, c.sum.HeldOutDocuments = len(c.train), len(c.held)
 }
 
-// appendParts adds the bytes lo to hi of a file as documents of about partBytes.
-func appendParts(docs []doc, file int, lo, hi int64) []doc {
-	n := max(1, (hi-lo+partBytes/2)/partBytes)
+// appendParts adds the bytes lo to hi of a file as documents of about part bytes.
+func appendParts(docs []doc, file int, lo, hi, part int64) []doc {
+	n := max(1, (hi-lo+part/2)/part)
 	for i := range n {
 		docs = append(docs, doc{int32(file), lo + (hi-lo)*i/n, lo + (hi-lo)*(i+1)/n})
 	}

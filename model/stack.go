@@ -43,7 +43,7 @@ type Batch struct{ IDs, Labels, Mask, Pos tensor.Tensor }
 
 // NewBatch puts this rank's part of a global batch [b, s] on the device: labels are shifted already, mask is 0 or 1, tokens
 // are numbered from 0 in each sequence.
-func (m *Model) NewBatch(b, s int, ids, labels []int32, mask []float64) Batch {
+func (m *Model) NewBatch(b, s int, ids, labels []int32, mask []float32) Batch {
 	put := func(t tensor.DType, letters string, dims []int, at mesh.Places, v func(i int) float64) tensor.Tensor {
 		box := param.Cut(m.Scheme.Mesh, m.dev.Rank, letters, dims, at)
 		x := m.dev.NewIn(compute.Constant, t, letters, box.Dims(), at)
@@ -57,7 +57,7 @@ func (m *Model) NewBatch(b, s int, ids, labels []int32, mask []float64) Batch {
 	return Batch{
 		IDs:    put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(ids[i]) }),
 		Labels: put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(labels[i]) }),
-		Mask:   put(m.dev.Type, "bs", []int{b, s}, at, func(i int) float64 { return mask[i] }),
+		Mask:   put(m.dev.Type, "bs", []int{b, s}, at, func(i int) float64 { return float64(mask[i]) }),
 		Pos:    put(m.dev.Type, "s", []int{s}, m.Scheme.Positions(), func(i int) float64 { return float64(i) }),
 	}
 }

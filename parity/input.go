@@ -16,7 +16,7 @@ type Input struct {
 	B, S    int
 	IDs     []int32   // [B, S]
 	Labels  []int32   // [B, S], shifted
-	Mask    []float64 // [B, S], 0 or 1
+	Mask    []float32 // [B, S], 0 or 1
 	Weights param.Source
 }
 
@@ -35,7 +35,7 @@ func NewInput(c model.Config, b, s int, seed uint64, logit float64) Input {
 		in.IDs = append(in.IDs, int32(u(1<<32)*float64(c.Vocab)))
 		label := int32(u(1<<32+1) * float64(c.Vocab))
 		row, at := i/s, i%s
-		on := 1.0
+		on := float32(1)
 		if row == 1 && at < s*3/4 || u(1<<32+2) < 0.2 {
 			on, label = 0, -100
 		}

@@ -1,5 +1,7 @@
 package token
 
+import "slices"
+
 // How one word becomes ids. The rule: of all neighbouring pairs that have a merge, apply the one of lowest rank, leftmost first, until none is left.
 // Short words do exactly that; long ones need a queue, so that time stays linear.
 const (
@@ -129,13 +131,14 @@ type node struct{ id, prev, next int32 }
 
 // mergeLong merges a word of any length: in O(n) steps of a bucket queue when the merges are ordered, else with a heap.
 func (s *scratch) mergeLong(t *Tokenizer, dst []int32, w []byte) []int32 {
-	list := s.list[:0]
+	list := slices.Grow(s.list[:0], len(w))
 	for i, c := range w {
 		list = append(list, node{t.bytes[c], int32(i) - 1, int32(i) + 1})
 	}
 	list[len(list)-1].next = -1
 	q := &s.queue
 	q.reset(len(t.merges), t.ordered)
+	q.links = slices.Grow(q.links, len(w))
 	for i := range len(list) - 1 {
 		q.push(t.ranks.rank(list[i].id, list[i+1].id), int32(i))
 	}
@@ -170,14 +173,17 @@ func (s *scratch) mergeLong(t *Tokenizer, dst []int32, w []byte) []int32 {
 
 // pairQueue yields pairs by rank, equal ranks from left to right.
 //
-// Ordered merges (see isOrdered) only ever push ranks above the one just popped, and all pairs of one rank are pushed from left to right: a first-in
-// first-out bucket for each rank does then, and pushing and popping cost O(1).
+// Ordered merges (see isOrdered) only ever push ranks above the one just popped: a first-in first-out bucket for each rank does then, and pushing and
+// popping cost O(1). Within a bucket the order matters only where occurrences can overlap, which takes a merge of a token with itself (aaa holds aa twice).
+// Where such a token is made by several merges its pairs can arrive out of order, and the bucket is sorted when its turn comes.
 type pairQueue struct {
 	ordered bool
 	head    []int32 // per rank: first entry of its bucket in links, or -1
 	tail    []int32
 	links   []link
+	spare   int32          // first entry of links not in use, chained like a bucket, or -1
 	used    minHeap[int32] // ranks whose bucket is not empty
+	mixed   []bool         // per rank: its bucket is out of order
 	heap    minHeap[pairAt]
 }
 
@@ -190,10 +196,10 @@ func lessRank(a, b int32) bool { return a < b }
 func lessPair(a, b pairAt) bool { return a.rank < b.rank || a.rank == b.rank && a.at < b.at }
 
 func (q *pairQueue) reset(ranks int, ordered bool) {
-	q.ordered = ordered
+	q.ordered, q.spare = ordered, -1
 	q.links, q.heap, q.used = q.links[:0], q.heap[:0], q.used[:0]
 	if ordered && len(q.head) != ranks {
-		q.head, q.tail = make([]int32, ranks), make([]int32, ranks)
+		q.head, q.tail, q.mixed = make([]int32, ranks), make([]int32, ranks), make([]bool, ranks)
 		for i := range q.head {
 			q.head[i] = -1
 		}
@@ -206,13 +212,21 @@ func (q *pairQueue) push(rank, at int32) {
 	case !q.ordered:
 		q.heap.push(pairAt{rank, at}, lessPair)
 	default:
-		entry := int32(len(q.links))
-		q.links = append(q.links, link{at, -1})
+		entry := q.spare
+		if entry >= 0 {
+			q.spare = q.links[entry].next
+			q.links[entry] = link{at, -1}
+		} else {
+			entry = int32(len(q.links))
+			q.links = append(q.links, link{at, -1})
+		}
 		if q.head[rank] < 0 {
 			q.head[rank] = entry
 			q.used.push(rank, lessRank)
 		} else {
-			q.links[q.tail[rank]].next = entry
+			last := &q.links[q.tail[rank]]
+			last.next = entry
+			q.mixed[rank] = q.mixed[rank] || last.at > at
 		}
 		q.tail[rank] = entry
 	}
@@ -230,22 +244,40 @@ func (q *pairQueue) pop() (rank, at int32, ok bool) {
 		return 0, 0, false
 	}
 	rank = q.used[0]
-	l := q.links[q.head[rank]]
+	if q.mixed[rank] {
+		q.sort(rank)
+	}
+	entry := q.head[rank]
+	l := q.links[entry]
+	q.links[entry].next, q.spare = q.spare, entry
 	if q.head[rank] = l.next; l.next < 0 {
 		q.used.pop(lessRank)
 	}
 	return rank, l.at, true
 }
 
-// isOrdered tells whether every token is made by at most one merge, of parts that are single bytes or made by earlier merges. Then a merge of rank r can
-// only be followed by merges of higher rank, because the new token takes part in no earlier one. All trained vocabularies we met are like that; a file
-// may say otherwise.
+// sort brings the bucket of a rank into order.
+func (q *pairQueue) sort(rank int32) {
+	q.mixed[rank] = false
+	var entries []int32
+	for e := q.head[rank]; e >= 0; e = q.links[e].next {
+		entries = append(entries, e)
+	}
+	at := make([]int32, len(entries))
+	for i, e := range entries {
+		at[i] = q.links[e].at
+	}
+	slices.Sort(at)
+	for i, e := range entries { // the entries stay chained as they are, their places are dealt out anew
+		q.links[e].at = at[i]
+	}
+}
+
+// isOrdered tells whether a token is part only of merges that come after all merges that make it. Then a merge of rank r can only be followed by merges
+// of higher rank. Trained vocabularies are like that, Llama 3's with its several merges a token included; a file may say otherwise.
 func isOrdered(merges []merge, tokens int) bool {
-	made := make([]int32, tokens) // 1 + rank of the merge that makes it, 0: none
+	made := make([]int32, tokens) // 1 + rank of the last merge that makes it, 0: none
 	for rank, m := range merges {
-		if made[m.id] != 0 {
-			return false
-		}
 		made[m.id] = int32(rank) + 1
 	}
 	for rank, m := range merges {

@@ -16,6 +16,8 @@ const (
 	Qwen2
 	// Llama3 is Qwen2 with \p{N}{1,3} instead of \p{N}
 	Llama3
+	// SmolLM is GPT2 on the text between numbers, where every \p{N} is a word
+	SmolLM
 )
 
 // class of a character, as far as the three rules tell them apart.
@@ -76,15 +78,29 @@ func run(text []byte, i int, c class) int {
 	}
 }
 
+// blanks returns where the white space at the start of text ends.
+func blanks(text []byte) int {
+	for i := 0; ; {
+		k, n := at(text, i)
+		if n == 0 || k != space && k != newline {
+			return i
+		}
+		i += n
+	}
+}
+
 // next returns the length of the first word of text, which must not be empty.
 func (s Split) next(text []byte) int {
 	if text[0] == '\'' {
-		if n := contraction(text, s != GPT2); n > 0 {
+		if n := contraction(text, s == Qwen2 || s == Llama3); n > 0 {
 			return n
 		}
 	}
-	if s == GPT2 {
+	switch s {
+	case GPT2:
 		return nextGPT2(text)
+	case SmolLM:
+		return nextSmolLM(text)
 	}
 	return nextQwen2(text, s == Llama3)
 }
@@ -119,6 +135,24 @@ func nextGPT2(text []byte) int {
 	}
 	if c, n := at(text, start); n > 0 && (c == letter || c == number || c == other) {
 		return run(text, start+n, c)
+	}
+	return whitespace(text, false)
+}
+
+func nextSmolLM(text []byte) int {
+	start := 0
+	if text[0] == ' ' {
+		start = 1
+	}
+	switch c, n := at(text, start); {
+	case c == number && start == 0:
+		return n
+	case n > 0 && (c == letter || c == other):
+		return run(text, start+n, c)
+	}
+	end := blanks(text)
+	if c, _ := at(text, end); c == number { // the text ends here, as far as \s+(?!\S) can see
+		return end
 	}
 	return whitespace(text, false)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // pattern is the regular expression of a split as tokenizer.json writes it.
@@ -18,6 +19,17 @@ func (s Split) pattern() string {
 		digits = `\p{N}{1,3}`
 	}
 	return `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|` + digits + `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+}
+
+// json is the pre_tokenizer object of a split.
+func (s Split) json(byteLevel string) string {
+	first := `{"type": "Digits", "individual_digits": true}`
+	if s == SmolLM {
+		byteLevel = strings.Replace(byteLevel, `"use_regex": false`, `"use_regex": true`, 1)
+	} else {
+		first = `{"type": "Split", "pattern": {"Regex": ` + quote(s.pattern()) + `}, "behavior": "Isolated", "invert": false}`
+	}
+	return "{\"type\": \"Sequence\", \"pretokenizers\": [\n  " + first + ",\n  " + byteLevel + "]}"
 }
 
 // JSON is the tokenizer in the format of Hugging Face's tokenizer.json. The same tokenizer gives the same bytes.
@@ -35,8 +47,7 @@ func (t *Tokenizer) JSON() []byte {
 		b.WriteString("null")
 	}
 	const byteLevel = `{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}`
-	fmt.Fprintf(&b, ",\n \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [\n"+
-		"  {\"type\": \"Split\", \"pattern\": {\"Regex\": %s}, \"behavior\": \"Isolated\", \"invert\": false},\n  %s]},\n", quote(t.split.pattern()), byteLevel)
+	fmt.Fprintf(&b, ",\n \"pre_tokenizer\": %s,\n", t.split.json(byteLevel))
 	fmt.Fprintf(&b, " \"post_processor\": %s,\n \"decoder\": %s,\n", byteLevel, byteLevel)
 	fmt.Fprintf(&b, " \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, \"continuing_subword_prefix\": null, "+
 		"\"end_of_word_suffix\": null, \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": %t,\n  \"vocab\": {", t.ignoreMerges)

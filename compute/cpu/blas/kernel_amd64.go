@@ -8,9 +8,9 @@ func kernelFor[T Float](set Set) kernel[T] {
 	if p, ok := any(&k).(*kernel[float32]); ok {
 		switch set {
 		case AVX2:
-			*p = kernel[float32]{mr: 6, nr: 16, mc: 240, tile: tileAVX2, packB: pack16}
+			*p = kernel[float32]{mr: 6, nr: 16, mc: 240, tile: tileAVX2, pack: packAVX2}
 		case AVX512:
-			*p = kernel[float32]{mr: 14, nr: 32, mc: 336, tile: tileAVX512, packB: pack32}
+			*p = kernel[float32]{mr: 14, nr: 32, mc: 336, tile: tileAVX512, pack: packAVX2}
 		}
 	}
 	return k
@@ -99,56 +99,5 @@ func fromEdge(t *tile[float32], nr int) {
 				row[j] = sum[j]
 			}
 		}
-	}
-}
-
-func pack16(dst []float32, b view[float32], depth, cols int) { packAVX2(dst, b, depth, cols, 16) }
-func pack32(dst []float32, b view[float32], depth, cols int) { packAVX2(dst, b, depth, cols, 32) }
-
-// packAVX2 is packPortable for panels of 16 or 32.
-func packAVX2(dst []float32, b view[float32], depth, cols, nr int) {
-	dst = dst[:depth*nr]
-	switch {
-	case b.cs == 1 && cols == nr:
-		_ = b.data[(depth-1)*b.rs+nr-1]
-		if nr == 16 {
-			copyRows16(&dst[0], &b.data[0], 4*b.rs, depth)
-		} else {
-			copyRows32(&dst[0], &b.data[0], 4*b.rs, depth)
-		}
-	case b.rs == 1 && cols >= 8 && depth >= 8:
-		packTransposed(dst, b, depth, cols, nr)
-	default:
-		packColumns(dst, b, depth, 0, cols, nr)
-	}
-}
-
-// packTransposed packs whole eights of columns and of k by transposing, the
-// rest one by one.
-func packTransposed(dst []float32, b view[float32], depth, cols, nr int) {
-	deep := depth &^ 7
-	_ = b.data[(cols-1)*b.cs+depth-1]
-	j := 0
-	for ; j+8 <= cols; j += 8 {
-		transpose8(&dst[j], 4*nr, &b.data[j*b.cs], 4*b.cs, depth/8)
-		for k := deep; k < depth; k++ {
-			for e := j; e < j+8; e++ {
-				dst[k*nr+e] = b.data[k+e*b.cs]
-			}
-		}
-	}
-	if j < nr {
-		packColumns(dst, b, depth, j, cols, nr)
-	}
-}
-
-// packColumns packs columns from j on one by one.
-func packColumns(dst []float32, b view[float32], depth, j, cols, nr int) {
-	for k := range depth {
-		row := dst[k*nr : k*nr+nr]
-		for e := j; e < cols; e++ {
-			row[e] = b.data[k*b.rs+e*b.cs]
-		}
-		clear(row[cols:])
 	}
 }

@@ -12,7 +12,7 @@ func blockLen(k int) int {
 }
 
 // scratch is what a thread packs into.
-type scratch[T Float] struct{ b, edge []T }
+type scratch[T Float] struct{ a, b, edge []T }
 
 func scratchOf[T Float](p *Pool) *scratch[T] {
 	var s any = &p.f32
@@ -159,6 +159,9 @@ func columns(rows int) int {
 	return 2048
 }
 
+// noPackRows is the largest M that reads an untransposed B where it lies.
+const noPackRows = 6
+
 // panelled is a block of B as tiles read it: column group j of nr columns starts
 // at data[j·panel], its rows are row elements apart.
 type panelled[T Float] struct {
@@ -168,8 +171,12 @@ type panelled[T Float] struct {
 	tailRow    int
 }
 
-// noPackRows is the largest M that reads an untransposed B where it lies.
-const noPackRows = 16
+func (p *panelled[T]) at(group int, narrow bool) (b []T, row int) {
+	if narrow && p.tail != nil {
+		return p.tail, p.tailRow
+	}
+	return p.data[group*p.panel:], p.row
+}
 
 // panels gives the block B[k:k+depth, j:j+jn], packing it unless it was packed
 // before or few rows will read it.
@@ -180,21 +187,23 @@ func (l *loops[T]) panels(s *scratch[T], w block, j, jn, k, depth int) panelled[
 		return panelled[T]{data: pb.Data[k*all*nr+j*depth:], panel: depth * nr, row: nr}
 	}
 	b := viewOf(g.B[w.batch*g.StrideB:], g.LDB, g.TransB).at(k, j)
-	full, edge := jn/nr, jn%nr
 	if w.i1-w.i0 <= noPackRows && !g.TransB {
 		p := panelled[T]{data: b.data, panel: nr, row: g.LDB}
-		if edge > 0 {
+		if edge := jn % nr; edge > 0 {
 			p.tail, p.tailRow = grow(&s.b, depth*nr), nr
-			l.kern.packB(p.tail, b.at(0, full*nr), depth, edge)
+			l.kern.pack(p.tail, b.at(0, jn-edge), packing{depth, edge, nr, depth * nr})
 		}
 		return p
 	}
-	buf := grow(&s.b, depth*nr*((jn+nr-1)/nr))
-	for q := 0; q < jn; q += nr {
-		l.kern.packB(buf[q*depth:], b.at(0, q), depth, min(nr, jn-q))
-	}
-	return panelled[T]{data: buf, panel: depth * nr, row: nr}
+	panel := padded(depth * nr)
+	buf := grow(&s.b, panel*((jn+nr-1)/nr))
+	l.kern.pack(buf, b, packing{depth, jn, nr, panel})
+	return panelled[T]{data: buf, panel: panel, row: nr}
 }
+
+// padded keeps panels that are written side by side out of each other's cache
+// sets, and gives room for what a narrow panel's last row spills.
+func padded(panel int) int { return panel + 16 }
 
 // rows runs the tiles of a span: for each group of rows that fits the L2 cache,
 // each panel of B meets every tile of A.
@@ -204,12 +213,12 @@ func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span)
 	mc := l.kern.mc
 	for i0 := s.i0; i0 < s.i1; i0 += mc {
 		i1 := min(s.i1, i0+mc)
+		rows := rowsOf(l, sc, a.at(i0, s.k), i1-i0, s)
 		for q := 0; q < s.jn; q += nr {
 			t.cols = min(nr, s.jn-q)
 			t.b, t.brow = p.at(q/nr, t.cols < nr)
-			for i := i0; i < i1; i += mr {
-				t.rows = min(mr, i1-i)
-				t.a = a.at(i, s.k)
+			for i := i0; i < i1; i += t.rows {
+				t.rows, t.a = rows.at(i-i0, i1-i, mr)
 				t.c = c[i*l.g.LDC+s.j+q:]
 				l.kern.tile(&t)
 			}
@@ -217,9 +226,39 @@ func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span)
 	}
 }
 
-func (p *panelled[T]) at(group int, narrow bool) (b []T, row int) {
-	if narrow && p.tail != nil {
-		return p.tail, p.tailRow
+// packedRows is a block of rows of A as tiles read it.
+type packedRows[T Float] struct {
+	a     view[T]
+	panel int // elements from one packed group of mr rows to the next; 0 when not packed
+}
+
+// rowsOf gives n rows of A, packed when they lie so that reading them for every
+// panel of B costs more than packing.
+func rowsOf[T Float](l *loops[T], s *scratch[T], a view[T], n int, sp span) packedRows[T] {
+	if n < 4*l.kern.mr || sp.jn < l.packA(a) {
+		return packedRows[T]{a: a}
 	}
-	return p.data[group*p.panel:], p.row
+	mr := l.kern.mr
+	panel := padded(sp.depth * mr)
+	buf := grow(&s.a, panel*((n+mr-1)/mr))
+	l.kern.pack(buf, view[T]{a.data, a.cs, a.rs}, packing{sp.depth, n, mr, panel})
+	return packedRows[T]{view[T]{buf, 1, mr}, panel}
+}
+
+// packA is the number of columns of B from which A is worth packing.
+func (l *loops[T]) packA(a view[T]) int {
+	if a.rs == 1 {
+		return 32
+	}
+	return 256
+}
+
+// at gives the tile that starts at row i with left rows to go. Rows that are not
+// packed are dealt evenly, since a kernel of one or two rows waits on its sums.
+func (r *packedRows[T]) at(i, left, mr int) (rows int, a view[T]) {
+	if r.panel > 0 {
+		return min(mr, left), view[T]{r.a.data[i/mr*r.panel:], 1, mr}
+	}
+	tiles := (left + mr - 1) / mr
+	return (left + tiles - 1) / tiles, r.a.at(i, 0)
 }

@@ -42,9 +42,7 @@ func PackB[T Float](p *Pool, pb *PackedB[T], b []T, ldb int, trans bool) {
 		depth := min(kc, k-k0)
 		block := pb.Data[k0*panels*kern.nr:]
 		v := viewOf(b, ldb, trans).at(k0, 0)
-		for j := range panels {
-			kern.packB(block[j*depth*kern.nr:], v.at(0, j*kern.nr), depth, min(kern.nr, n-j*kern.nr))
-		}
+		kern.pack(block, v, packing{depth, n, kern.nr, depth * kern.nr})
 	}
 }
 

@@ -5,7 +5,7 @@ type kernel[T Float] struct {
 	mr, nr int // rows and columns of a tile
 	mc     int // rows of A that stay in L2 while a block of B passes
 	tile   func(t *tile[T])
-	packB  func(dst []T, b view[T], depth, cols int)
+	pack   func(dst []T, x view[T], p packing)
 }
 
 // tile is a rows × cols piece of C, its rows of A and its panel of B.
@@ -28,7 +28,7 @@ const (
 )
 
 func portable[T Float]() kernel[T] {
-	return kernel[T]{mr: portableRows, nr: portableCols, mc: 128, tile: tilePortable[T], packB: packPortable[T](portableCols)}
+	return kernel[T]{mr: portableRows, nr: portableCols, mc: 128, tile: tilePortable[T], pack: packPortable[T]}
 }
 
 // tilePortable computes
@@ -99,17 +99,27 @@ func sumOneRow[T Float](sum *[8]T, t *tile[T]) {
 	*sum = [8]T{s0, s1, s2, s3}
 }
 
-// packPortable copies columns of b into panels of nr:
+// packing lays a [depth, cols] matrix in panels of width columns, panel elements
+// from one to the next.
+type packing struct{ depth, cols, width, panel int }
+
+// packPortable computes
 //
-//	for k < depth { for j < nr { dst[k·nr+j] = b[k,j], or 0 when j ≥ cols } }
-func packPortable[T Float](nr int) func(dst []T, b view[T], depth, cols int) {
-	return func(dst []T, b view[T], depth, cols int) {
-		for k := range depth {
-			row := dst[k*nr : k*nr+nr]
-			for j := range cols {
-				row[j] = b.data[k*b.rs+j*b.cs]
+//	for p, j0 := 0, 0; j0 < cols; p, j0 = p+1, j0+width {
+//		for k < depth { for j < width { dst[p·panel + k·width + j] = x[k,j0+j], or 0 when j0+j ≥ cols } }
+//	}
+func packPortable[T Float](dst []T, x view[T], p packing) {
+	for j0 := 0; j0 < p.cols; j0 += p.width {
+		n := min(p.width, p.cols-j0)
+		for k := range p.depth {
+			row := dst[k*p.width : k*p.width+p.width]
+			for j := range n {
+				row[j] = x.data[k*x.rs+(j0+j)*x.cs]
 			}
-			clear(row[cols:])
+			clear(row[n:])
+		}
+		if j0+p.width < p.cols {
+			dst = dst[p.panel:]
 		}
 	}
 }

@@ -224,23 +224,38 @@ func tileAVX512x13(depth int, a *float32, ars int, acs int, b *float32, brow int
 //go:noescape
 func tileAVX512x14(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// transpose8 computes, strides in bytes,
+// transpose8 computes, in rising k, strides in bytes,
 //
 //	for k < 8·blocks { for j < 8 { dst[k,j] = src[j,k] } }
+//
+// With drow shorter than eight, what spills over is overwritten by the next k.
 //
 //go:noescape
 func transpose8(dst *float32, drow int, src *float32, srow int, blocks int)
 
-// copyRows16 computes, srow in bytes,
+// scatter8 computes, in rising k, strides in bytes,
 //
-//	for k < depth { for j < 16 { dst[k·16+j] = src[k,j] } }
+//	for k < depth { for p < panels { for j < 8 { dst[p·dpanel + k·drow + j] = src[k·srow + p·spanel + j] } } }
+//
+// With drow shorter than a piece, what spills over is overwritten by the next k.
 //
 //go:noescape
-func copyRows16(dst *float32, src *float32, srow int, depth int)
+func scatter8(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)
 
-// copyRows32 computes, srow in bytes,
+// scatter16 computes, in rising k, strides in bytes,
 //
-//	for k < depth { for j < 32 { dst[k·32+j] = src[k,j] } }
+//	for k < depth { for p < panels { for j < 16 { dst[p·dpanel + k·drow + j] = src[k·srow + p·spanel + j] } } }
+//
+// With drow shorter than a piece, what spills over is overwritten by the next k.
 //
 //go:noescape
-func copyRows32(dst *float32, src *float32, srow int, depth int)
+func scatter16(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)
+
+// scatter32 computes, in rising k, strides in bytes,
+//
+//	for k < depth { for p < panels { for j < 32 { dst[p·dpanel + k·drow + j] = src[k·srow + p·spanel + j] } } }
+//
+// With drow shorter than a piece, what spills over is overwritten by the next k.
+//
+//go:noescape
+func scatter32(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)

@@ -4527,46 +4527,103 @@ block:
 	VZEROUPPER
 	RET
 
-// func copyRows16(dst *float32, src *float32, srow int, depth int)
+// func scatter8(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)
 // Requires: AVX
-TEXT ·copyRows16(SB), NOSPLIT, $0-32
+TEXT ·scatter8(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ srow+16(FP), DX
-	MOVQ depth+24(FP), BX
+	MOVQ dpanel+8(FP), CX
+	MOVQ drow+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ spanel+32(FP), SI
+	MOVQ srow+40(FP), DI
+	MOVQ panels+48(FP), R8
+	MOVQ depth+56(FP), R9
 
 row:
-	VMOVUPS (CX), Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VMOVUPS Y0, 32(AX)
-	ADDQ    DX, CX
-	ADDQ    $0x40, AX
-	SUBQ    $0x01, BX
+	MOVQ BX, R10
+	MOVQ AX, R11
+	MOVQ R8, R12
+
+panel:
+	VMOVUPS (R10), Y0
+	VMOVUPS Y0, (R11)
+	ADDQ    SI, R10
+	ADDQ    CX, R11
+	SUBQ    $0x01, R12
+	JNZ     panel
+	ADDQ    DI, BX
+	ADDQ    DX, AX
+	SUBQ    $0x01, R9
 	JNZ     row
 	VZEROUPPER
 	RET
 
-// func copyRows32(dst *float32, src *float32, srow int, depth int)
+// func scatter16(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)
 // Requires: AVX
-TEXT ·copyRows32(SB), NOSPLIT, $0-32
+TEXT ·scatter16(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ srow+16(FP), DX
-	MOVQ depth+24(FP), BX
+	MOVQ dpanel+8(FP), CX
+	MOVQ drow+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ spanel+32(FP), SI
+	MOVQ srow+40(FP), DI
+	MOVQ panels+48(FP), R8
+	MOVQ depth+56(FP), R9
 
 row:
-	VMOVUPS (CX), Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    DX, CX
-	ADDQ    $0x80, AX
-	SUBQ    $0x01, BX
+	MOVQ BX, R10
+	MOVQ AX, R11
+	MOVQ R8, R12
+
+panel:
+	VMOVUPS (R10), Y0
+	VMOVUPS Y0, (R11)
+	VMOVUPS 32(R10), Y0
+	VMOVUPS Y0, 32(R11)
+	ADDQ    SI, R10
+	ADDQ    CX, R11
+	SUBQ    $0x01, R12
+	JNZ     panel
+	ADDQ    DI, BX
+	ADDQ    DX, AX
+	SUBQ    $0x01, R9
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func scatter32(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)
+// Requires: AVX
+TEXT ·scatter32(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ dpanel+8(FP), CX
+	MOVQ drow+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ spanel+32(FP), SI
+	MOVQ srow+40(FP), DI
+	MOVQ panels+48(FP), R8
+	MOVQ depth+56(FP), R9
+
+row:
+	MOVQ BX, R10
+	MOVQ AX, R11
+	MOVQ R8, R12
+
+panel:
+	VMOVUPS (R10), Y0
+	VMOVUPS Y0, (R11)
+	VMOVUPS 32(R10), Y0
+	VMOVUPS Y0, 32(R11)
+	VMOVUPS 64(R10), Y0
+	VMOVUPS Y0, 64(R11)
+	VMOVUPS 96(R10), Y0
+	VMOVUPS Y0, 96(R11)
+	ADDQ    SI, R10
+	ADDQ    CX, R11
+	SUBQ    $0x01, R12
+	JNZ     panel
+	ADDQ    DI, BX
+	ADDQ    DX, AX
+	SUBQ    $0x01, R9
 	JNZ     row
 	VZEROUPPER
 	RET

@@ -28,8 +28,9 @@ func blasKernels() *build.Context {
 		}
 	}
 	gen{c, false}.transpose()
-	gen{c, false}.copyRows(16)
-	gen{c, false}.copyRows(32)
+	for _, n := range []int{8, 16, 32} {
+		gen{c, false}.scatter(n)
+	}
 	return c
 }
 
@@ -156,23 +157,37 @@ func (g gen) store(sums [][2]reg.VecVirtual) {
 	}
 }
 
-// copyRows writes the packing of untransposed columns.
-func (g gen) copyRows(n int) {
-	name := fmt.Sprintf("copyRows%d", n)
+// scatter writes the packing of rows: pieces of n elements of a row go to
+// panels. A row is read in one go, since rows may lie a page apart.
+func (g gen) scatter(n int) {
+	name := fmt.Sprintf("scatter%d", n)
 	g.Function(name)
-	g.Doc(name+" computes, srow in bytes,", "", fmt.Sprintf("\tfor k < depth { for j < %d { dst[k·%d+j] = src[k,j] } }", n, n))
+	g.Doc(name+" computes, in rising k, strides in bytes,", "",
+		"\tfor k < depth { for p < panels { for j < "+fmt.Sprint(n)+" { dst[p·dpanel + k·drow + j] = src[k·srow + p·spanel + j] } } }", "",
+		"With drow shorter than a piece, what spills over is overwritten by the next k.")
 	g.Attributes(attr.NOSPLIT)
-	g.SignatureExpr("func(dst, src *float32, srow, depth int)")
-	dst, src := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64())
-	row, depth := g.Load(g.Param("srow"), g.GP64()), g.Load(g.Param("depth"), g.GP64())
+	g.SignatureExpr("func(dst *float32, dpanel, drow int, src *float32, spanel, srow, panels, depth int)")
+	load := func(name string) reg.Register { return g.Load(g.Param(name), g.GP64()) }
+	dst, dpanel, drow := load("dst"), load("dpanel"), load("drow")
+	src, spanel, srow := load("src"), load("spanel"), load("srow")
+	panels, depth := load("panels"), load("depth")
+	from, to, left := g.GP64(), g.GP64(), g.GP64()
 	g.Label("row")
+	g.MOVQ(src, from)
+	g.MOVQ(dst, to)
+	g.MOVQ(panels, left)
+	g.Label("panel")
 	for v := range n / 8 {
 		x := g.YMM()
-		g.VMOVUPS(Mem{Base: src, Disp: v * 32}, x)
-		g.VMOVUPS(x, Mem{Base: dst, Disp: v * 32})
+		g.VMOVUPS(Mem{Base: from, Disp: v * 32}, x)
+		g.VMOVUPS(x, Mem{Base: to, Disp: v * 32})
 	}
-	g.ADDQ(row, src)
-	g.ADDQ(Imm(uint64(4*n)), dst)
+	g.ADDQ(spanel, from)
+	g.ADDQ(dpanel, to)
+	g.SUBQ(Imm(1), left)
+	g.JNZ(LabelRef("panel"))
+	g.ADDQ(srow, src)
+	g.ADDQ(drow, dst)
 	g.SUBQ(Imm(1), depth)
 	g.JNZ(LabelRef("row"))
 	g.VZEROUPPER()
@@ -182,7 +197,8 @@ func (g gen) copyRows(n int) {
 // transpose writes the packing of transposed columns, eight by eight.
 func (g gen) transpose() {
 	g.Function("transpose8")
-	g.Doc("transpose8 computes, strides in bytes,", "", "\tfor k < 8·blocks { for j < 8 { dst[k,j] = src[j,k] } }")
+	g.Doc("transpose8 computes, in rising k, strides in bytes,", "", "\tfor k < 8·blocks { for j < 8 { dst[k,j] = src[j,k] } }", "",
+		"With drow shorter than eight, what spills over is overwritten by the next k.")
 	g.Attributes(attr.NOSPLIT)
 	g.SignatureExpr("func(dst *float32, drow int, src *float32, srow, blocks int)")
 	dst, drow := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("drow"), g.GP64())
