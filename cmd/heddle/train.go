@@ -17,6 +17,7 @@ import (
 
 type trainCmd struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides."`
+	More        []string `arg:"" optional:"" hidden:"" help:"Overrides after flags."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
 	Data        []string `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
@@ -85,7 +86,7 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 
 // config is defaults, file, environment, overrides and flags, in rising order.
 func (c *trainCmd) config() (train.Config, cli.Origins, error) {
-	cfg, args, file := train.Default(), c.Args, ""
+	cfg, args, file := train.Default(), append(c.Args, c.More...), ""
 	if len(args) > 0 && !strings.Contains(args[0], "=") {
 		file, args = args[0], args[1:]
 	}
