@@ -36,6 +36,44 @@ func (m Mutant) Entry() *Entry {
 	return &c
 }
 
+// Inst is the instruction in the original kernel.
+func (m Mutant) Inst() *Inst {
+	in, _ := m.find()
+	return in
+}
+
+// Near are the lines of the block that holds the instruction, nested ones included: what it may order.
+func (m Mutant) Near() map[string]bool {
+	lines := map[string]bool{}
+	_, b := m.find()
+	b.Walk(func(in *Inst) { lines[in.Line.String()] = true })
+	return lines
+}
+
+// Touched joins what a trace says of the instructions of the same block, nested ones included.
+func (m Mutant) Touched(trace map[*Inst]map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	_, b := m.find()
+	b.Walk(func(in *Inst) {
+		for o := range trace[in] {
+			all[o] = true
+		}
+	})
+	return all
+}
+
+func (m Mutant) find() (in *Inst, within *Block) {
+	n := 0
+	m.of.Body.locate(func(b *Block, i int) bool {
+		if n++; n-1 != m.Index {
+			return true
+		}
+		in, within = b.Nodes[i].(*Inst), b
+		return false
+	})
+	return in, within
+}
+
 func (b *Block) clone() *Block {
 	c := &Block{Nodes: make([]Node, len(b.Nodes))}
 	for i, n := range b.Nodes {

@@ -3,37 +3,44 @@ package gemm
 import (
 	"testing"
 
+	"heddle/kernel"
 	"heddle/ptx"
 	"heddle/ptx/emulate"
 )
 
-func TestMutantsTmp(t *testing.T) {
-	c := Config{BN: 192, BK: 64, Stages: 3, Cluster: 2}
-	g := build(t, c)
-	ms := g.Entry.Mutants()
-	t.Log(len(ms))
-	for _, m := range ms {
-		mod := &ptx.Module{Entries: []*ptx.Entry{m.Entry()}}
-		caught := 0
-		first := ""
-		for seed := range int64(2) {
-			k, err := g.Case(512, 384, 320, 7, 4)
+// Every planted fault is caught on every seed, at its place and with its kind, or stands in the list of equivalent mutants with a proof.
+// Size: five k blocks are stages + 2, two tiles a CTA, three or four epilogue chunks.
+func TestEveryMutantIsCaught(t *testing.T) {
+	for _, c := range []Config{
+		{BN: 192, BK: 64, Stages: 3, Cluster: 2}, {BN: 256, BK: 64, Stages: 3, Cluster: 1, Order: kernel.Order{Group: 2}},
+	} {
+		t.Run(c.String(), func(t *testing.T) {
+			g := build(t, c)
+			k, err := g.Case(rows*c.Cluster, 2*c.BN, 5*c.BK, 7, c.Cluster)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = emulate.Emulator{SMs: 4, Seed: seed, MaxSteps: 1e6}.Run(mod, k.Launch, k.Args)
-			if r, ok := err.(*emulate.Report); ok {
-				caught++
-				first = r.Faults[0].String()
-			} else if err != nil {
-				first = err.Error()
-			} else if err := k.Check(); err != nil {
-				first = "VALUE " + err.Error()
+			fresh := func() (ptx.Launch, *ptx.Args, error) { return k.Launch, k.Args, nil } // nothing reads D
+			verdicts, err := emulate.Trial(g.Entry, emulate.Emulator{SMs: c.Cluster, Dry: true, MaxSteps: 1e6}, 8, fresh, g.Equivalent)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if first == "" {
-			first = "MISSED"
-		}
-		t.Logf("%d %v -> %s", caught, m, first)
+			equivalent := 0
+			for _, v := range verdicts {
+				if v.Equivalent != "" {
+					equivalent++
+					if v.Caught > 0 {
+						t.Errorf("%s %s is listed as equivalent but was caught: %s", v.Line, v.Mutant, v.Text)
+					}
+				}
+				if !v.Passed() {
+					t.Errorf("%s %s: caught on %d of %d seeds; reported: %s", v.Line, v.Mutant, v.Caught, v.Seeds, v.Text)
+				}
+			}
+			if 10*equivalent > len(verdicts) {
+				t.Errorf("%d of %d mutants are equivalent, want at most a tenth", equivalent, len(verdicts))
+			}
+			t.Logf("%d mutants, %d equivalent", len(verdicts), equivalent)
+		})
 	}
 }

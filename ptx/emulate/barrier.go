@@ -1,5 +1,7 @@
 package emulate
 
+import "fmt"
+
 // namedBarrier is one of a CTA's sixteen.
 type namedBarrier struct {
 	n, want  int // threads that have come, threads awaited
@@ -63,9 +65,7 @@ func barArrive(w *warp, c *code) {
 	w.come(c)
 }
 
-func barrierName(id uint32) string {
-	return "named barrier " + string(rune('0'+id/10)) + string(rune('0'+id%10))
-}
+func barrierName(id uint32) string { return fmt.Sprintf("named barrier %d", id) }
 
 // clusterBarrier is the hardware barrier of a cluster. Exited threads count as arrived.
 type clusterBarrier struct {
@@ -148,10 +148,11 @@ func nop(w *warp, c *code) {}
 
 // setmaxnreg gives registers back to the CTA's pool, or waits until the pool has them.
 func setmaxnreg(w *warp, c *code) {
+	w.m.traceName(w.at, "registers")
 	need := (int(w.first(c.a)) - w.regs) * 32
 	if need > w.t.pool {
 		if w.wait == nil {
-			w.sleep(wait{what: "setmaxnreg"})
+			w.sleep(wait{what: "setmaxnreg", object: "registers"})
 		}
 		return
 	}

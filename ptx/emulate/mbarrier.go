@@ -72,6 +72,7 @@ func mbarInit(w *warp, c *code) {
 
 // bar finds the mbarrier at an offset of t; who uses it must know that it has been made.
 func (w *warp) bar(t *cta, off int, mask uint32) *mbar {
+	w.m.trace(w.at, off)
 	b := t.bars[off]
 	switch {
 	case b == nil:
@@ -110,7 +111,7 @@ func (w *warp) arrive(t *cta, off int, mask uint32, bytes int) {
 		w.fault(Barrier, -1, b.name, "arrives at %s in phase %d without knowing that the phase before has completed: it might count for that one", b.name, b.phase)
 	}
 	if t != w.t {
-		t.note(w.now(bits.TrailingZeros32(mask)), w.at)
+		t.note(w.now(bits.TrailingZeros32(mask)), w.at, b.name)
 	}
 	w.publish(mask, b.cur)
 	b.tx += bytes

@@ -83,7 +83,7 @@ func (w *warp) bind(o *transfer, t *cta, l int) bool {
 	b.flight++
 	b.flyPC = w.at
 	o.phase[t.rank] = b.phase
-	t.note(epoch{b.agent, b.phase + 1}, w.at)
+	t.note(epoch{b.agent, b.phase + 1}, w.at, b.name)
 	return true
 }
 
@@ -135,7 +135,7 @@ func tmaStore(kind int) op {
 			o.group = w.bulk.groups + 1
 			e := epoch{w.bulkAgent(0), uint32(o.group)}
 			w.m.check(&access{t: w.t, off: o.off, bytes: o.tensor.BoxBytes(), async: true, by: e, know: o.know, pc: w.at})
-			w.t.note(e, w.at)
+			w.t.note(e, w.at, w.m.object(o.off))
 			w.bulk.pending = append(w.bulk.pending, o)
 			w.t.c.ops = append(w.t.c.ops, o)
 		}

@@ -201,7 +201,7 @@ func exit(w *warp, c *code) {
 	}
 	for agent, x := range t.touched {
 		if !t.ended.v.knows(epoch{agent, x.count}) {
-			w.m.faultAt(Exit, t, x.pc, -1, "", "uses the shared memory of CTA %d, but nothing orders that before the CTA's end", t.index)
+			w.m.faultAt(Exit, t, x.pc, -1, x.object, "uses the shared memory of CTA %d, but nothing orders that before the CTA's end", t.index)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (w *warp) operand(name string, t tile, first, rows int, e epoch) (k int, ok
 			return 0, false
 		}
 	}
-	w.t.note(e, w.at)
+	w.t.note(e, w.at, "")
 	return k, true
 }
 
@@ -224,6 +224,9 @@ func (m *machine) multiply(t *cta, p *product) {
 	c := &m.code[p.pc]
 	f := forms(c.in.Op)
 	m.counts.MMAs++
+	if m.opt.Dry {
+		return
+	}
 	m.scratch.a = decodeTile(m.scratch.a, t, tile{p.a, transposed(c, 4), f}, 64)
 	m.scratch.b = decodeTile(m.scratch.b, t, tile{p.b, transposed(c, 5), f}, p.acc.n)
 	if !p.accumulate {
