@@ -21,6 +21,7 @@ type commands struct {
 	JSON  bool   `help:"Print the result as one JSON object on stdout."`
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
+	Train   trainCmd   `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
