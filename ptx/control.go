@@ -86,7 +86,13 @@ func (k *Builder) loop(n *Loop, cond func() Pred, body func()) {
 		k.cur = n.Body
 		body()
 	})
+	if n.Parts() && k.controlLevel(0) >= Warp {
+		k.WarpSync()
+	}
 }
+
+// Parts tells whether the lanes of a warp may leave the loop apart from each other.
+func (n *Loop) Parts() bool { return n.Pred.level == Lane }
 
 // For runs body with i = lo, lo+step, … below hi, unsigned.
 func (k *Builder) For(lo, hi, step U32, body func(i U32)) {

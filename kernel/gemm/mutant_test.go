@@ -16,12 +16,12 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	} {
 		t.Run(c.String(), func(t *testing.T) {
 			g := build(t, c)
-			k, err := g.Case(rows*c.Cluster, 2*c.BN, 5*c.BK, 7, c.Cluster)
+			k, sms, err := g.FaultCase()
 			if err != nil {
 				t.Fatal(err)
 			}
 			fresh := func() (ptx.Launch, *ptx.Args, error) { return k.Launch, k.Args, nil } // nothing reads D
-			verdicts, err := emulate.Trial(g.Entry, emulate.Emulator{SMs: c.Cluster, Dry: true, MaxSteps: 1e6}, 8, fresh, g.Equivalent)
+			verdicts, err := emulate.Trial(g.Entry, emulate.Emulator{SMs: sms, Dry: true, MaxSteps: 1e6}, 8, fresh, g.Equivalent)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,7 +44,11 @@ func (m *machine) block(b *ptx.Block) {
 			m.emit(code{f: loopOp, g: -1})
 			top := len(m.code)
 			m.block(n.Cond)
-			test := m.emit(code{f: testOp, g: int32(n.Pred.Reg())})
+			leave := code{f: testOp, g: int32(n.Pred.Reg())}
+			if n.Parts() {
+				leave.parts = &n.Line
+			}
+			test := m.emit(leave)
 			m.block(n.Body)
 			m.emit(code{f: backOp, g: -1, jump: int32(top)})
 			m.code[test].jump = int32(len(m.code))

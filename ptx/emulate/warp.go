@@ -177,10 +177,19 @@ func (w *warp) pop() {
 func loopOp(w *warp, c *code) { w.stack = append(w.stack, frame{w.mask, 0}) }
 
 func testOp(w *warp, c *code) {
-	if w.mask &= w.p[c.g]; w.mask == 0 {
-		w.pc = c.jump
-		w.pop()
+	open, top := w.mask, &w.stack[len(w.stack)-1]
+	w.mask &= w.p[c.g]
+	if w.mask != 0 {
+		if w.mask != open {
+			top.els = allLanes // some lanes leave before others
+		}
+		return
 	}
+	if c.parts != nil && top.els != 0 {
+		w.parted = c.parts
+	}
+	w.pc = c.jump
+	w.pop()
 }
 
 func backOp(w *warp, c *code) { w.pc = c.jump }
