@@ -2,7 +2,9 @@ package trace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -15,8 +17,8 @@ const (
 )
 
 // parse reads the event that starts with the { at b[i] and returns the index behind it, short or bad.
-func (r *Raw) parse(b []byte, i int) int {
-	*r = Raw{Args: r.Args[:0]}
+func (r *Raw) parse(b []byte, i int, skip func(ph byte) bool) int {
+	*r = Raw{}
 	for i++; ; {
 		if i = skipSpace(b, i); i == len(b) {
 			return short
@@ -35,18 +37,15 @@ func (r *Raw) parse(b []byte, i int) int {
 		if k, i = key(b, i); i < 0 {
 			return i
 		}
-		if b[i] == '{' && string(k) == "args" {
-			if i = r.parseArgs(b, i); i < 0 {
-				return i
-			}
-			continue
-		}
 		next := skipValue(b, i)
 		if next < 0 {
 			return next
 		}
 		r.set(k, unquote(b[i:next]))
 		i = next
+		if skip != nil && string(k) == "ph" && skip(r.Ph) {
+			return skipContainer(b, i, 1)
+		}
 	}
 }
 
@@ -69,36 +68,64 @@ func (r *Raw) set(key, v []byte) {
 		r.Start, r.HasStart = parseMicros(v)
 	case "dur":
 		r.Dur, r.HasDur = parseMicros(v)
+	case "args":
+		r.args = v
 	}
 }
 
-func (r *Raw) parseArgs(b []byte, i int) int {
-	for i++; ; {
-		if i = skipSpace(b, i); i == len(b) {
-			return short
-		}
-		switch b[i] {
-		case '}':
-			return i + 1
-		case ',':
+// Args reads all arguments that are numbers, texts or literals; lists and objects are left out.
+func (r *Raw) Args() (all []RawArg) {
+	b := r.args
+	if len(b) == 0 || b[0] != '{' {
+		return nil
+	}
+	for i := 1; ; {
+		if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
 			i++
 			continue
-		case '"':
-		default:
-			return bad
 		}
-		var k []byte
-		if k, i = key(b, i); i < 0 {
-			return i
+		if i == len(b) || b[i] != '"' {
+			return all
 		}
-		next := skipValue(b, i)
-		if next < 0 {
-			return next
+		k, at := key(b, i)
+		if at < 0 {
+			return all
 		}
-		if b[i] != '{' && b[i] != '[' {
-			r.Args = append(r.Args, RawArg{k, unquote(b[i:next])})
+		if i = skipValue(b, at); i < 0 {
+			return all
 		}
-		i = next
+		if b[at] != '{' && b[at] != '[' {
+			all = append(all, RawArg{k, unquote(b[at:i])})
+		}
+	}
+}
+
+// Arg is the value of an argument, nil if there is none. It looks for the key without reading what stands before it,
+// which takes a flat object: a second { might hold the same key.
+func (r *Raw) Arg(name string) []byte {
+	if bytes.Count(r.args, []byte{'{'}) > 1 {
+		for _, a := range r.Args() {
+			if string(a.Key) == name {
+				return a.Value
+			}
+		}
+		return nil
+	}
+	for i := 0; ; {
+		n := bytes.Index(r.args[i:], []byte(name))
+		if n < 1 {
+			return nil
+		}
+		i += n
+		if r.args[i-1] == '"' && (i < 2 || r.args[i-2] != '\\') && i+len(name) < len(r.args) && r.args[i+len(name)] == '"' {
+			// A text that equals the key is followed by no colon.
+			if _, at := key(r.args, i-1); at > 0 {
+				if end := skipValue(r.args, at); end > 0 {
+					return unquote(r.args[at:end])
+				}
+			}
+		}
+		i += len(name)
 	}
 }
 
@@ -131,7 +158,7 @@ func skipValue(b []byte, i int) int {
 		}
 		return end + 1
 	case '{', '[':
-		return skipContainer(b, i)
+		return skipContainer(b, i, 0)
 	case ',', '}', ']', ':':
 		return bad
 	}
@@ -146,10 +173,23 @@ func skipValue(b []byte, i int) int {
 	return short
 }
 
-// skipContainer counts brackets without telling { from [: what is between them is not looked at.
-func skipContainer(b []byte, i int) int {
-	depth := 0
-	for ; i < len(b); i++ {
+// skipContainer returns the index behind the bracket that closes all that are open, of which depth lie before b[i].
+// It counts brackets without telling { from [; what is between them is not looked at.
+func skipContainer(b []byte, i, depth int) int {
+	if end := skipFlat(b, i, depth); end > 0 {
+		return end
+	}
+	for i < len(b) {
+		if i+8 <= len(b) {
+			// Brackets become 0x7f when 0x26 is set in them. So do Y, y and _, which the switch lets pass.
+			x := binary.LittleEndian.Uint64(b[i:])
+			hits := hasByte(x, '"') | hasByte(x|0x2626262626262626, 0x7f)
+			if hits == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(hits) / 8
+		}
 		switch b[i] {
 		case '"':
 			end := stringEnd(b, i+1)
@@ -164,34 +204,68 @@ func skipContainer(b []byte, i int) int {
 				return i + 1
 			}
 		}
+		i++
 	}
 	return short
 }
 
+// skipFlat is skipContainer for an object without objects in it, by the few functions that look at many bytes at once;
+// 0 if it cannot tell.
+func skipFlat(b []byte, i, depth int) int {
+	if b[i] != '{' && depth == 0 {
+		return 0
+	}
+	n := bytes.IndexByte(b[i:], '}')
+	if n < 0 {
+		return 0
+	}
+	object := b[i : i+n]
+	if bytes.Count(object, []byte{'"'})%2 != 0 || bytes.IndexByte(object, '\\') >= 0 || bytes.Count(object, []byte{'{'})+depth > 1 {
+		return 0
+	}
+	return i + n + 1
+}
+
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' {
-		i++
+		for i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == 0x2020202020202020 { // indentation
+			i += 8
+		}
+		if i < len(b) && b[i] <= ' ' {
+			i++
+		}
 	}
 	return i
 }
 
 // stringEnd returns the index of the quote that ends the string whose text starts at b[i].
 func stringEnd(b []byte, i int) int {
-	for at := i; ; {
-		n := bytes.IndexByte(b[at:], '"')
-		if n < 0 {
-			return short
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if hits := hasByte(x, '"') | hasByte(x, '\\'); hits != 0 {
+			i += bits.TrailingZeros64(hits) / 8
+			if b[i] == '"' {
+				return i
+			}
+			i += 2 - 8 // behind what the backslash escapes
 		}
-		at += n
-		back := at
-		for back > i && b[back-1] == '\\' {
-			back--
-		}
-		if (at-back)%2 == 0 {
-			return at
-		}
-		at++
 	}
+	for ; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return short
+}
+
+// hasByte sets the highest bit of the first byte of x that is c; what it sets above that one is not to be relied on.
+func hasByte(x uint64, c byte) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	x ^= ones * uint64(c)
+	return (x - ones) &^ x & highs
 }
 
 func unquote(v []byte) []byte {

@@ -13,7 +13,7 @@ func Read(r io.Reader) ([]Event, error) {
 	var rows []string // "pid/tid" of each event
 	var fault error
 	tracks := map[string]Track{}
-	scan, err := ScanEvents(r, func(raw *Raw) {
+	scan, err := ScanEvents(r, nil, func(raw *Raw) {
 		row := string(raw.Pid) + "/" + string(raw.Tid)
 		if raw.Ph == 'M' {
 			if string(raw.Name) == "thread_name" {
@@ -27,7 +27,7 @@ func Read(r io.Reader) ([]Event, error) {
 			fault = fmt.Errorf("trace: event %q: ph %q, pid %q, time or duration missing", raw.Name, raw.Ph, raw.Pid)
 		}
 		e := Event{Name: Unescape(raw.Name), Cat: Unescape(raw.Cat), Rank: int(rank), Start: raw.Start, Dur: raw.Dur}
-		for _, a := range raw.Args {
+		for _, a := range raw.Args() {
 			if n, ok := ParseInt(a.Value); ok {
 				e.Args = append(e.Args, Int(Unescape(a.Key), n))
 			} else {

@@ -17,21 +17,11 @@ type Raw struct {
 	Dur       int64  // ns
 	HasStart  bool   // ts was there and a time
 	HasDur    bool
-	Args      []RawArg // those that are numbers, texts or literals; lists and objects are left out
+	args      []byte // the object as it stands
 }
 
 // RawArg is an argument as it stands in the file.
 type RawArg struct{ Key, Value []byte }
-
-// Arg is the value of an argument, nil if there is none.
-func (r *Raw) Arg(key string) []byte {
-	for i := range r.Args {
-		if string(r.Args[i].Key) == key {
-			return r.Args[i].Value
-		}
-	}
-	return nil
-}
 
 // Scan tells what a scan met beside events.
 type Scan struct {
@@ -50,10 +40,11 @@ const (
 
 // ScanEvents reads a Chrome trace, an object with traceEvents or a bare list, and hands over each event. It needs
 // memory for the longest event, not for the file. It tolerates what is met in the wild: trailing commas, NaN,
-// control characters, garbage between events, an end in the middle: Scan says what was skipped. The error is of
-// reading r, or says that this is no trace at all.
-func ScanEvents(r io.Reader, each func(*Raw)) (*Scan, error) {
-	s := scanner{r: r, buf: make([]byte, scanBuffer), each: each, out: Scan{Meta: map[string]string{}}}
+// control characters, garbage between events, an end in the middle: Scan says what was skipped. Of an event whose ph
+// is one that skip names, only what stands before and with ph is read. The error is of reading r, or says that this
+// is no trace at all.
+func ScanEvents(r io.Reader, skip func(ph byte) bool, each func(*Raw)) (*Scan, error) {
+	s := scanner{r: r, skip: skip, buf: make([]byte, scanBuffer), each: each, out: Scan{Meta: map[string]string{}}}
 	err := s.run()
 	s.out.Offset = s.base + int64(s.pos)
 	return &s.out, err
@@ -79,6 +70,7 @@ type scanner struct {
 	eof      bool
 	where    place
 	bare     bool // the list of events is the whole file
+	skip     func(ph byte) bool
 	raw      Raw
 	each     func(*Raw)
 	out      Scan
@@ -162,7 +154,7 @@ func (s *scanner) step(b []byte, i int) int {
 	}
 	switch b[i] {
 	case '{':
-		next := s.raw.parse(b, i)
+		next := s.raw.parse(b, i, s.skip)
 		if next > 0 {
 			s.out.Events++
 			s.each(&s.raw)

@@ -17,8 +17,8 @@ import (
 
 // scanned is a flat form of a trace that both readers can make.
 func scanned(t testing.TB, r io.Reader) (lines []string, scan *Scan) {
-	scan, err := ScanEvents(r, func(e *Raw) {
-		lines = append(lines, fmt.Sprintf("%q %q %q %q %q %d %d %d", []byte{e.Ph}, Unescape(e.Name), Unescape(e.Cat), e.Pid, e.Tid, e.Start, e.Dur, len(e.Args)))
+	scan, err := ScanEvents(r, nil, func(e *Raw) {
+		lines = append(lines, fmt.Sprintf("%q %q %q %q %q %d %d %d", []byte{e.Ph}, Unescape(e.Name), Unescape(e.Cat), e.Pid, e.Tid, e.Start, e.Dur, len(e.Args())))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +119,43 @@ func contents(t testing.TB, name string) []byte {
 	return b
 }
 
+// Skipping leaves out what was skipped, nothing else.
+func TestSkippingLeavesTheRestUnchanged(t *testing.T) {
+	const file = `[{"ph":"f","id":1,"name":"_y}"},{"ph":"X","cat":"cpu_op","name":"a","args":{"s":"}\\\"{","d":[[1],{"Y":"_"}]},"ts":5,"dur":1},
+		{"ph":"X","cat":"kernel","name":"b","args":{"stream":7},"ts":6}]`
+	var got []string
+	if _, err := ScanEvents(strings.NewReader(file), skipFlows, func(e *Raw) {
+		got = append(got, fmt.Sprintf("%c %s %d %d", e.Ph, e.Name, e.Start, len(e.Args())))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"f  0 0", "X a 5000 1", "X b 6000 1"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestArgumentsAreFoundByKey(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{`{"stream": 7, "correlation": 12}`, "7"},
+		{`{"to":"stream","stream" : "0x1" }`, "0x1"},
+		{`{"to":"a \"stream","stream":5}`, "5"},
+		{`{"my\"stream":4,"stream":5}`, "5"},
+		{`{"inner":{"stream":4},"stream":5}`, "5"},
+		{`{"streams":4}`, ""},
+		{`{"wait_on_stream":4, "stream":[3]}`, "[3]"},
+		{`{}`, ""}, {`"stream"`, ""},
+	} {
+		_, err := ScanEvents(strings.NewReader(`[{"ph":"X","args":`+c.args+`}]`), nil, func(e *Raw) {
+			if got := string(e.Arg("stream")); got != c.want {
+				t.Errorf("%s: got %q, want %q", c.args, got, c.want)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestMetadataBesideEventsIsKept(t *testing.T) {
 	_, scan := scanned(t, strings.NewReader(sample))
 	want := map[string]string{"schemaVersion": "1", "distributedInfo.rank": "3", "distributedInfo.backend": "nccl",
@@ -176,7 +213,7 @@ func TestBrokenFilesGiveWhatCanBeRead(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"", "   ", "SQLite format 3\x00", "<html>"} {
-		if _, err := ScanEvents(strings.NewReader(file), func(*Raw) {}); err == nil {
+		if _, err := ScanEvents(strings.NewReader(file), nil, func(*Raw) {}); err == nil {
 			t.Errorf("%q: no error", file)
 		}
 	}
@@ -228,15 +265,17 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		var whole, pieces []string
 		line := func(e *Raw) string {
-			return fmt.Sprintf("%q %q %d %d %q", Unescape(e.Name), e.Pid, e.Start, e.Dur, e.Args)
+			return fmt.Sprintf("%q %q %d %d %q", Unescape(e.Name), e.Pid, e.Start, e.Dur, e.Args())
 		}
-		s1, err1 := ScanEvents(bytes.NewReader(file), func(e *Raw) { whole = append(whole, line(e)) })
-		s2, err2 := ScanEvents(iotest.OneByteReader(bytes.NewReader(file)), func(e *Raw) { pieces = append(pieces, line(e)) })
+		s1, err1 := ScanEvents(bytes.NewReader(file), nil, func(e *Raw) { whole = append(whole, line(e)) })
+		s2, err2 := ScanEvents(iotest.OneByteReader(bytes.NewReader(file)), nil, func(e *Raw) { pieces = append(pieces, line(e)) })
 		if (err1 == nil) != (err2 == nil) || !reflect.DeepEqual(whole, pieces) || s1.Malformed != s2.Malformed {
 			t.Errorf("whole: %v %q %+v\npieces: %v %q %+v", err1, whole, s1, err2, pieces, s2)
 		}
 	})
 }
+
+func skipFlows(ph byte) bool { return ph == 's' || ph == 'f' }
 
 func BenchmarkScan(b *testing.B) {
 	file := []byte("[" + strings.Repeat(sample[strings.Index(sample, "{\"ph"):strings.Index(sample, "\n ,")]+",\n  ", 20000) + "]")
@@ -246,7 +285,7 @@ func BenchmarkScan(b *testing.B) {
 	b.SetBytes(int64(len(file)))
 	for b.Loop() {
 		n := 0
-		if _, err := ScanEvents(bytes.NewReader(file), func(e *Raw) { n += len(e.Name) }); err != nil {
+		if _, err := ScanEvents(bytes.NewReader(file), skipFlows, func(e *Raw) { n += len(e.Name) + len(e.Arg("correlation")) }); err != nil {
 			b.Fatal(err)
 		}
 	}
