@@ -26,8 +26,6 @@ type commands struct {
 	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
-	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 type versionCmd struct{}
