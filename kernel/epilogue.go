@@ -22,15 +22,22 @@ func (s Store) Tile(k *ptx.Builder, acc *ptx.Acc, row, col ptx.U32) {
 	line := warp.Shl(4).Add(lane.And(k.U32(15))) // the row of the chunk whose 16-byte pieces this lane addresses
 	at := s.Buffers.At(line.Shl(7))
 	chunks := acc.Len() / 32
-	pending := 1 - chunks%2 // an odd number of chunks starts the next tile on the buffer it ended on
 	var piece [4]ptx.SAddr
 	for q := range piece { // columns 16q and 16q+8; the XOR is the 128-byte swizzle
 		piece[q] = at.At(lane.Shr(4).Plus(2 * q).Xor(line.And(k.U32(7))).Shl(4))
 	}
 	for chunk := range chunks {
 		buf := chunk % 2 * chunkBytes
-		k.When(lead, func() { k.BulkWaitRead(pending) })
-		k.BarSync(s.Barrier, 128)
+		// Wait for the chunk that had this buffer before. That is two chunks ago; but an odd number of chunks starts the next tile on the buffer it
+		// ended on, and the wait there covers the second chunk too.
+		pending := 1
+		if chunk == 0 && chunks%2 == 1 {
+			pending = 0
+		}
+		if chunk != 1 || chunks%2 == 0 {
+			k.When(lead, func() { k.BulkWaitRead(pending) })
+			k.BarSync(s.Barrier, 128)
+		}
 		for q := range piece {
 			var r [4]ptx.U32
 			for i := range r {

@@ -148,12 +148,12 @@ func (k *Builder) emit(in *Inst) {
 	for _, s := range in.Src {
 		k.use(s, in)
 	}
-	if al := in.Op.aligned(); al > Lane {
+	if al := in.Op.Aligned(); al > Lane {
 		if l := k.controlLevel(0); l < al {
 			k.failAt(in.Line, "%s must be executed by a whole %v together, but stands under a condition that varies by %v", in.Op.Mnemonic(), al, l)
 		}
 	}
-	if in.Guard = k.guard; k.guard.Valid() && (in.Op.aligned() > Lane || in.Op.Has(isa.Alone)) {
+	if in.Guard = k.guard; k.guard.Valid() && (in.Op.Aligned() > Lane || in.Op.Has(isa.Alone)) {
 		k.failAt(in.Line, "%s cannot stand inside When; hint: use If", in.Op.Mnemonic())
 	}
 	k.cur.Nodes = append(k.cur.Nodes, in)

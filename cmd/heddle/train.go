@@ -17,7 +17,6 @@ import (
 
 type trainCmd struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides."`
-	More        []string `arg:"" optional:"" hidden:"" help:"Overrides after flags."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
 	Data        []string `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
@@ -86,7 +85,7 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 
 // config is defaults, file, environment, overrides and flags, in rising order.
 func (c *trainCmd) config() (train.Config, cli.Origins, error) {
-	cfg, args, file := train.Default(), append(c.Args, c.More...), ""
+	cfg, args, file := train.Default(), c.Args, ""
 	if len(args) > 0 && !strings.Contains(args[0], "=") {
 		file, args = args[0], args[1:]
 	}
@@ -147,4 +146,27 @@ func (c *trainCmd) dryRun(env *cli.Env, cfg train.Config, from cli.Origins) erro
 		fmt.Fprintf(w, "\n%d parameters on %d ranks; %d steps, %d tokens\n\n", cfg.Model.Table(s).Elems(), s.Mesh.Size(), cfg.Steps, tokens)
 		printMemory(w, m)
 	})
+}
+
+// overridesFirst moves key=value words that stand after flags to the front, so that they may stand anywhere: the parser wants
+// positional words together. A word after a flag that takes a value is that value.
+func overridesFirst(args []string) []string {
+	if len(args) == 0 || args[0] != "train" {
+		return args
+	}
+	var front, rest []string
+	for i := 1; i < len(args); i++ {
+		key, _, is := strings.Cut(args[i], "=")
+		before := args[i-1]
+		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && before != "--json" && before != "--print-config" && before != "--dry-run"
+		if is && !value && !strings.HasPrefix(key, "-") {
+			front = append(front, args[i])
+		} else {
+			rest = append(rest, args[i])
+		}
+	}
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // the configuration file stays first
+		return append(append([]string{"train", rest[0]}, front...), rest[1:]...)
+	}
+	return append(append([]string{"train"}, front...), rest...)
 }

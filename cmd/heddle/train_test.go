@@ -189,6 +189,19 @@ func TestPrintConfigNamesOrigins(t *testing.T) {
 	}
 }
 
+func TestOverridesMayStandAnywhere(t *testing.T) {
+	for _, c := range [][2]string{
+		{"train f.yaml --out x seed=1", "train f.yaml seed=1 --out x"},
+		{"train --json seed=1 --data a=b k=2", "train seed=1 k=2 --json --data a=b"},
+		{"train", "train"},
+		{"tile a --b c=d", "tile a --b c=d"},
+	} {
+		if got := strings.Join(overridesFirst(strings.Fields(c[0])), " "); got != c[1] {
+			t.Errorf("%q becomes %q, want %q", c[0], got, c[1])
+		}
+	}
+}
+
 func TestFirstInterruptFinishesTheStepAndSaves(t *testing.T) {
 	data, out := smallText(t, 60_000), filepath.Join(t.TempDir(), "run")
 	cmd := exec.Command(os.Args[0], append([]string{"--json", "train", "--data", data, "--out", out}, small("steps=1000000")...)...)

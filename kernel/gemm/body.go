@@ -34,7 +34,6 @@ func body(k *ptx.Builder, c Config) params {
 		p.B.Prefetch()
 		p.D.Prefetch()
 	})
-	k.WarpSync()
 	k.ClusterSync()
 
 	// tiles visits the tiles of this cluster; row and col are the first of this CTA's tile.

@@ -75,3 +75,23 @@ func widen(b *ptx.Buffer, n int) []float32 {
 	}
 	return x
 }
+
+// Cases are whole and ragged products: fewer and more tiles than CTAs, fewer and more k steps than stages.
+func (g *Gemm) Cases(sms int) ([]kernel.Case, error) {
+	var all []kernel.Case
+	for i, s := range [][3]int{{256, 256, 256}, {136, 200, 72}, {512, 256, 1024}, {8, 8, 8}, {1, 16, 24}, {300, 520, 640}} {
+		c, err := g.Case(s[0], s[1], s[2], int64(i), sms)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// FaultCase gives one cluster two tiles of stages + 2 k steps each.
+func (g *Gemm) FaultCase() (kernel.Case, int, error) {
+	c := g.Config
+	k, err := g.Case(rows*c.Cluster, 2*c.BN, (c.Stages+2)*c.BK, 7, c.Cluster)
+	return k, c.Cluster, err
+}

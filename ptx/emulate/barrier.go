@@ -1,5 +1,7 @@
 package emulate
 
+import "fmt"
+
 // namedBarrier is one of a CTA's sixteen.
 type namedBarrier struct {
 	n, want  int // threads that have come, threads awaited
@@ -25,9 +27,7 @@ func (w *warp) come(c *code) (*namedBarrier, bool) {
 	} else if b.want != want {
 		w.fault(Barrier, b.pc, "", "named barrier %d for %d threads here and for %d at %s", id, want, b.want, w.m.line(b.pc))
 	}
-	w.tick(allLanes)
-	w.meet()
-	b.cur.join(w.know)
+	w.meet(&b.cur)
 	b.n += 32
 	w.barGen = b.gen
 	if b.n < b.want {
@@ -48,18 +48,13 @@ func barSync(w *warp, c *code) {
 		w.sleeping = false
 		w.wake()
 		w.know.join(b.rel)
-		w.tick(allLanes)
-		w.known = w.clock
 		return
 	}
-	w.whole()
 	b, complete := w.come(c)
 	switch {
 	case b == nil:
 	case complete:
 		w.know.join(b.rel)
-		w.tick(allLanes)
-		w.known = w.clock
 	default:
 		w.sleeping = true
 		w.sleep(wait{what: "named barrier", object: barrierName(w.first(c.a))})
@@ -67,14 +62,10 @@ func barSync(w *warp, c *code) {
 }
 
 func barArrive(w *warp, c *code) {
-	w.whole()
 	w.come(c)
-	w.tick(allLanes)
 }
 
-func barrierName(id uint32) string {
-	return "named barrier " + string(rune('0'+id/10)) + string(rune('0'+id%10))
-}
+func barrierName(id uint32) string { return fmt.Sprintf("named barrier %d", id) }
 
 // clusterBarrier is the hardware barrier of a cluster. Exited threads count as arrived.
 type clusterBarrier struct {
@@ -93,18 +84,14 @@ func (b *clusterBarrier) settle(c *cluster) {
 }
 
 func clusterArrive(w *warp, c *code) {
-	w.whole()
 	b := &w.t.c.bar
 	if w.arrived != 0 {
 		w.fault(Barrier, -1, "", "arrives at the cluster barrier twice without waiting")
 	}
 	w.arrived = b.gen + 1
-	w.tick(allLanes)
-	w.meet()
-	b.cur.join(w.know)
+	w.meet(&b.cur)
 	b.n++
 	b.settle(w.t.c)
-	w.tick(allLanes)
 }
 
 func clusterWait(w *warp, c *code) {
@@ -118,7 +105,6 @@ func clusterWait(w *warp, c *code) {
 	}
 	if b.gen < w.arrived {
 		if w.wait == nil {
-			w.whole()
 			w.sleep(wait{what: "cluster barrier"})
 		}
 		return
@@ -126,15 +112,11 @@ func clusterWait(w *warp, c *code) {
 	w.wake()
 	w.arrived = 0
 	w.know.join(b.rel)
-	w.tick(allLanes)
-	w.known = w.clock
 }
 
 func warpSync(w *warp, c *code) {
-	w.whole()
-	w.tick(allLanes)
-	w.meet()
-	w.tick(allLanes)
+	w.parted = nil
+	w.meet(nil)
 }
 
 // fenceProxy makes what the executing lanes know visible to the async proxy; of their sisters only what a warp-wide barrier has made known.
@@ -166,11 +148,11 @@ func nop(w *warp, c *code) {}
 
 // setmaxnreg gives registers back to the CTA's pool, or waits until the pool has them.
 func setmaxnreg(w *warp, c *code) {
+	w.m.traceName(w.at, "registers")
 	need := (int(w.first(c.a)) - w.regs) * 32
 	if need > w.t.pool {
 		if w.wait == nil {
-			w.whole()
-			w.sleep(wait{what: "setmaxnreg"})
+			w.sleep(wait{what: "setmaxnreg", object: "registers"})
 		}
 		return
 	}

@@ -123,8 +123,10 @@ func (w *warp) learnOf(mask uint32, e epoch) {
 }
 
 // publish joins into o what the lanes in mask may tell: of their sisters only what a warp-wide barrier has made known.
+// What they do from now on it does not cover.
 func (w *warp) publish(mask uint32, o knowledge) {
 	k := w.mine(mask)
+	defer w.tick(mask)
 	if mask == allLanes {
 		o.join(k)
 		return
@@ -141,11 +143,18 @@ func (w *warp) publish(mask uint32, o knowledge) {
 	copy(mineV, own[:])
 }
 
-// meet is a barrier of the whole warp: its lanes now know of each other.
-func (w *warp) meet() {
+// meet is a barrier of the whole warp: its lanes now know of each other, and tell o.
+func (w *warp) meet(o *knowledge) {
 	if w.partMask != 0 {
 		w.know.join(w.part)
 		w.partMask = 0
 	}
+	if o != nil {
+		o.join(w.know)
+	}
 	w.known = w.clock
+	w.tick(allLanes)
 }
+
+// now is the epoch of what a lane does at present.
+func (w *warp) now(lane int) epoch { return epoch{w.lane(lane), w.know.v[w.lane(lane)]} }

@@ -19,6 +19,7 @@ type machine struct {
 	const32 map[uint32]int32
 	const64 map[uint64]int32
 	buffers []*ptx.Buffer
+	lines   []string // of the code, as far as somebody has asked
 
 	clusterSize int // CTAs
 	warps       int // of a CTA
@@ -57,16 +58,17 @@ type cta struct {
 }
 
 type touch struct {
-	count uint32
-	pc    int32
+	count  uint32
+	pc     int32
+	object string
 }
 
 func (t *cta) gone() bool { return t.exited == len(t.warps) }
 
 // note remembers that e uses t's shared memory: t must not end before.
-func (t *cta) note(e epoch, pc int32) {
+func (t *cta) note(e epoch, pc int32, object string) {
 	if old, ok := t.touched[e.agent]; !ok || e.count > old.count {
-		t.touched[e.agent] = touch{e.count, pc}
+		t.touched[e.agent] = touch{e.count, pc, object}
 	}
 }
 

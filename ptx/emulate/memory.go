@@ -113,7 +113,7 @@ func (w *warp) shared(l int, addr uint32, n int, write bool) []byte {
 		w.fault(Bounds, -1, "", "shared access of %d bytes at %d, outside %d bytes", n, off, len(w.t.mem))
 		return nil
 	}
-	w.m.check(&access{t: w.t, off: off, bytes: n, write: write, by: epoch{w.lane(l), w.clock}, know: w.mine(1 << l), pc: w.at})
+	w.m.check(&access{t: w.t, off: off, bytes: n, write: write, by: w.now(l), know: w.mine(1 << l), pc: w.at})
 	return w.t.mem[off : off+n]
 }
 
@@ -149,9 +149,6 @@ func storeShared(n int) op {
 
 // storeMatrix stores four 8×8 matrices of 16-bit elements: lane 8i+r names row r of matrix i, lane 4r+q holds its columns 2q and 2q+1.
 func storeMatrix(w *warp, c *code) {
-	if !w.whole() {
-		return
-	}
 	w.wavefronts(&w.r[c.a], 16)
 	for l := range 32 {
 		p := w.shared(l, w.r[c.a][l], 16, true)
@@ -166,9 +163,6 @@ func storeMatrix(w *warp, c *code) {
 }
 
 func loadMatrix(w *warp, c *code) {
-	if !w.whole() {
-		return
-	}
 	w.wavefronts(&w.r[c.a], 16)
 	for l := range 32 {
 		p := w.shared(l, w.r[c.a][l], 16, false)
@@ -221,9 +215,6 @@ func (w *warp) wavefronts(addr *lanes32, n int) {
 
 func shuffle(from func(lane int, x uint32) int) op {
 	return func(w *warp, c *code) {
-		if !w.whole() {
-			return
-		}
 		a, b := &w.r[c.a], &w.r[c.b]
 		var t lanes32
 		for i := range t {
@@ -234,7 +225,6 @@ func shuffle(from func(lane int, x uint32) int) op {
 }
 
 func ballot(w *warp, c *code) {
-	w.whole()
 	var t lanes32
 	for i := range t {
 		t[i] = w.p[c.a] & w.mask
@@ -243,7 +233,6 @@ func ballot(w *warp, c *code) {
 }
 
 func anyP(w *warp, c *code) {
-	w.whole()
 	t := uint32(0)
 	if w.p[c.a]&w.mask != 0 {
 		t = allLanes
@@ -252,7 +241,6 @@ func anyP(w *warp, c *code) {
 }
 
 func allP(w *warp, c *code) {
-	w.whole()
 	t := uint32(0)
 	if w.p[c.a]&w.mask == w.mask {
 		t = allLanes
@@ -261,6 +249,5 @@ func allP(w *warp, c *code) {
 }
 
 func elect(w *warp, c *code) {
-	w.whole()
 	w.putP(c.d, 1<<bits.TrailingZeros32(w.mask))
 }

@@ -32,6 +32,7 @@ type access struct {
 
 // check looks every touched cell up, reports what is not ordered, and remembers the access.
 func (m *machine) check(x *access) {
+	m.trace(x.pc, x.off)
 	if x.off < 0 || x.off+x.bytes > len(x.t.mem) {
 		m.faultAt(Bounds, x.t, x.pc, -1, "", "shared memory access of %d bytes at %d, outside %d bytes", x.bytes, x.off, len(x.t.mem))
 		return
@@ -80,20 +81,28 @@ func (m *machine) touch(x *access, c *cell, at int) {
 			m.faultAt(Uninitialised, x.t, x.pc, -1, m.object(at), "reads %s, which nothing has written", m.place(at))
 		}
 	case !(thread && w.agent == x.by.agent) && !x.know.v.knows(w):
-		m.faultAt(Race, x.t, x.pc, c.writePC, m.object(at), "touches %s, written at %s, and nothing orders the two", m.place(at), m.line(c.writePC))
+		m.collide(Race, x, c.writePC, at, "touches %s, written at %s, and nothing orders the two")
 	case x.async && !x.write && c.generic && !x.know.a.knows(w):
-		m.faultAt(Proxy, x.t, x.pc, c.writePC, m.object(at), "the async proxy reads %s, written at %s, without fence.proxy.async on the way", m.place(at), m.line(c.writePC))
+		m.collide(Proxy, x, c.writePC, at, "the async proxy reads %s, written at %s, without fence.proxy.async on the way")
 	}
 	if x.write {
 		for i, r := range c.read[:c.readers] {
 			if !(thread && r.agent == x.by.agent) && !x.know.v.knows(r) {
-				m.faultAt(Race, x.t, x.pc, c.readPC[i], m.object(at), "overwrites %s while %s may still read it", m.place(at), m.line(c.readPC[i]))
+				m.collide(Race, x, c.readPC[i], at, "overwrites %s while %s may still read it")
 			}
 		}
 		c.write, c.writePC, c.generic, c.readers, c.origin = x.by, x.pc, !x.async, 0, origin{}
 		return
 	}
 	c.remember(x)
+}
+
+// collide reports an access that meets an earlier one. The same pair of lines meets in many cells; only the first is put into words.
+func (m *machine) collide(k Kind, x *access, other int32, at int, format string) {
+	if m.report.has(Fault{Kind: k, Line: m.line(x.pc), Other: m.line(other)}) {
+		return
+	}
+	m.faultAt(k, x.t, x.pc, other, m.object(at), format, m.place(at), m.line(other))
 }
 
 // remember keeps a reader; of more than four it forgets one that the newcomer knows of, else the last.

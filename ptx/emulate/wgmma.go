@@ -67,7 +67,6 @@ func (g *group) acc(c *code) *accum {
 func (w *warp) group() *group { return w.t.groups[w.id/4] }
 
 func wgFence(w *warp, c *code) {
-	w.whole()
 	w.group().fences[w.id%4]++
 }
 
@@ -104,9 +103,6 @@ func (g *group) open(q int, a *accum) bool {
 
 func wgmma(f form) op {
 	return func(w *warp, c *code) {
-		if !w.whole() {
-			return
-		}
 		g, q := w.group(), w.id%4
 		a := g.acc(c)
 		if g.fences[q] <= a.touched[q] {
@@ -171,7 +167,7 @@ func (w *warp) operand(name string, t tile, first, rows int, e epoch) (k int, ok
 			return 0, false
 		}
 	}
-	w.t.note(e, w.at)
+	w.t.note(e, w.at, "")
 	return k, true
 }
 
@@ -183,7 +179,6 @@ func (m *machine) origin(o origin) string {
 }
 
 func wgCommit(w *warp, c *code) {
-	w.whole()
 	g, q := w.group(), w.id%4
 	if g.commits[q] == len(g.ends) {
 		g.ends = append(g.ends, g.issued[q])
@@ -199,7 +194,6 @@ func wgWait(w *warp, c *code) {
 	for g.done < upto {
 		if !g.finish(w.m) {
 			if w.wait == nil {
-				w.whole()
 				w.sleep(wait{what: "wgmma that other warps of the group have not issued"})
 			}
 			return
@@ -209,7 +203,6 @@ func wgWait(w *warp, c *code) {
 	if upto > 0 {
 		w.learnOf(allLanes, epoch{g.agent, uint32(upto)})
 	}
-	w.tick(allLanes)
 }
 
 // finish does the products of the oldest unfinished group, once all four warps have issued them.
@@ -231,6 +224,9 @@ func (m *machine) multiply(t *cta, p *product) {
 	c := &m.code[p.pc]
 	f := forms(c.in.Op)
 	m.counts.MMAs++
+	if m.opt.Dry {
+		return
+	}
 	m.scratch.a = decodeTile(m.scratch.a, t, tile{p.a, transposed(c, 4), f}, 64)
 	m.scratch.b = decodeTile(m.scratch.b, t, tile{p.b, transposed(c, 5), f}, p.acc.n)
 	if !p.accumulate {
