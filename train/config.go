@@ -27,6 +27,8 @@ type Config struct {
 	EvalBytes  int64  `yaml:"eval_bytes" json:"eval_bytes"`   // of held-out text, whole files, to evaluate on; 0: all of it
 	Samples    int    `yaml:"samples" json:"samples"`         // tokens of each sample at the end; 0: none
 	TraceSteps int    `yaml:"trace_steps" json:"trace_steps"` // steps recorded in trace.json, from the third on
+	SaveEvery  int    `yaml:"save_every" json:"save_every"`   // steps between checkpoints; 0: none
+	Keep       int    `yaml:"keep" json:"keep"`               // newest checkpoints that stay; 0: all
 	Out        string `yaml:"out" json:"out"`                 // the run's folder; empty: runs/ and the time
 }
 
@@ -46,7 +48,7 @@ func Default() Config {
 		Data:     Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
 		Optim:    optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
 		Schedule: optim.Schedule{Peak: 5e-3, Floor: 0.1, Warmup: 20},
-		Seq:      256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2,
+		Seq:      256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
 	}
 }
 
@@ -63,7 +65,7 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	for _, x := range []struct {
 		name string
 		n    int
-	}{{"eval_every", c.EvalEvery}, {"samples", c.Samples}, {"trace_steps", c.TraceSteps}, {"schedule.warmup", c.Schedule.Warmup}} {
+	}{{"eval_every", c.EvalEvery}, {"samples", c.Samples}, {"trace_steps", c.TraceSteps}, {"save_every", c.SaveEvery}, {"keep", c.Keep}, {"schedule.warmup", c.Schedule.Warmup}} {
 		if x.n < 0 {
 			return nil, fmt.Errorf("train: %s is %d, want 0 or more", x.name, x.n)
 		}

@@ -7,13 +7,15 @@ import (
 	"heddle/data"
 	"heddle/model"
 	"heddle/optim"
+	"heddle/parallel"
 )
 
 // trainer is one rank's model and optimiser.
 type trainer struct {
 	*Rank
-	model *model.Model
-	opt   *optim.AdamW
+	scheme *parallel.Scheme
+	model  *model.Model
+	opt    *optim.AdamW
 }
 
 // Metrics are what one step reports; the same on every rank.
