@@ -75,6 +75,9 @@ func vecKernels() *build.Context {
 			gen{c, zmm, words}.row(k)
 		}
 	}
+	for _, zmm := range []bool{false, true} {
+		gen{c, zmm, words}.squares()
+	}
 	return c
 }
 
@@ -164,16 +167,20 @@ func (g gen) fold(s []reg.VecVirtual, join func(g gen, x, y reg.VecVirtual)) reg
 // dispatch is the Go code that picks an instruction set, and the one that has none.
 func dispatch(ks []rowKernel) (amd64, other string) {
 	var a, o strings.Builder
-	for _, k := range ks {
+	choose := func(name, params string) {
 		var names []string
-		for _, p := range strings.Split(k.params(), ", ") {
+		for _, p := range strings.Split(params, ", ") {
 			names = append(names, strings.Fields(p)[0])
 		}
 		args := strings.Join(names, ", ")
 		fmt.Fprintf(&a, "\nfunc %s32(%s) bool {\n\tswitch {\n\tcase hasAVX512():\n\t\t%sAVX512(%s)\n\tcase hasAVX2():\n\t\t%sAVX2(%s)\n\tdefault:\n\t\treturn false\n\t}\n\treturn true\n}\n",
-			k.name, k.params(), k.name, args, k.name, args)
-		fmt.Fprintf(&o, "\nfunc %s32(%s) bool { return false }\n", k.name, k.params())
+			name, params, name, args, name, args)
+		fmt.Fprintf(&o, "\nfunc %s32(%s) bool { return false }\n", name, params)
 	}
+	for _, k := range ks {
+		choose(k.name, k.params())
+	}
+	choose("squares", squaresParams)
 	return a.String(), o.String()
 }
 
@@ -317,4 +324,38 @@ func maximum(g gen, x, _ vecs, sum reg.VecVirtual, m *mask) vecs {
 	out := g.vec()
 	g.VMAXPS(sum, g.keep(x[0], m, math.Inf(-1)), out)
 	return vecs{out}
+}
+
+const squaresParams = "x *float32, part *[32]float64, blocks int"
+
+// squares writes the sum of squares in float64. A square of a float32 is exact
+// in float64, so fused or not gives the same bits.
+func (g gen) squares() {
+	g.Function(g.name("squares"))
+	g.Doc(g.name("squares")+" computes", "", "\tfor i < 32·blocks { part[i%32] += float64(x[i])² }")
+	g.Attributes(attr.NOSPLIT)
+	g.SignatureExpr("func(" + squaresParams + ")")
+	x, part, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("part"), g.GP64()), g.Load(g.Param("blocks"), g.GP64())
+	sums := make([]reg.VecVirtual, 256/g.bytes())
+	at := func(v int) Mem { return Mem{Base: part, Disp: v * g.bytes()} }
+	for v := range sums {
+		sums[v] = g.load(at(v), nil)
+	}
+	g.TESTQ(n, n)
+	g.JZ(LabelRef("done"))
+	g.Label("block")
+	for v := range sums {
+		wide := g.vec()
+		g.VCVTPS2PD(Mem{Base: x, Disp: v * g.bytes() / 2}, wide)
+		g.VFMADD231PD(wide, wide, sums[v])
+	}
+	g.ADDQ(Imm(128), x)
+	g.SUBQ(Imm(1), n)
+	g.JNZ(LabelRef("block"))
+	g.Label("done")
+	for v := range sums {
+		g.save(sums[v], at(v), nil)
+	}
+	g.VZEROUPPER()
+	g.RET()
 }

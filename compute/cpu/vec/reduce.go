@@ -46,6 +46,9 @@ func Dot[T Float](x, y []T) T {
 // of gradients keeps its digits.
 func SumSquares[T Float](x []T) float64 {
 	var s [lanes]float64
+	if blocks := len(x) / lanes; single[T]() && squares32(at(x), &s, blocks) {
+		x = x[blocks*lanes:]
+	}
 	for i, v := range x {
 		s[i%lanes] += float64(v) * float64(v)
 	}

@@ -380,6 +380,20 @@ func expSumAVX2(dst *float32, x *float32, total *float32, factor float32, shift 
 //go:noescape
 func expSumAVX512(dst *float32, x *float32, total *float32, factor float32, shift float32, n int)
 
+// squaresAVX2 computes
+//
+//	for i < 32·blocks { part[i%32] += float64(x[i])² }
+//
+//go:noescape
+func squaresAVX2(x *float32, part *[32]float64, blocks int)
+
+// squaresAVX512 computes
+//
+//	for i < 32·blocks { part[i%32] += float64(x[i])² }
+//
+//go:noescape
+func squaresAVX512(x *float32, part *[32]float64, blocks int)
+
 func exp32(dst *float32, src *float32, n int) bool {
 	switch {
 	case hasAVX512():
@@ -686,6 +700,18 @@ func expSum32(dst *float32, x *float32, total *float32, factor float32, shift fl
 		expSumAVX512(dst, x, total, factor, shift, n)
 	case hasAVX2():
 		expSumAVX2(dst, x, total, factor, shift, n)
+	default:
+		return false
+	}
+	return true
+}
+
+func squares32(x *float32, part *[32]float64, blocks int) bool {
+	switch {
+	case hasAVX512():
+		squaresAVX512(x, part, blocks)
+	case hasAVX2():
+		squaresAVX2(x, part, blocks)
 	default:
 		return false
 	}

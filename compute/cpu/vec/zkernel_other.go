@@ -69,3 +69,5 @@ func sumExp32(x *float32, total *float32, shift float32, n int) bool { return fa
 func expSum32(dst *float32, x *float32, total *float32, factor float32, shift float32, n int) bool {
 	return false
 }
+
+func squares32(x *float32, part *[32]float64, blocks int) bool { return false }
