@@ -79,26 +79,40 @@ func (as Assembler) Assemble(ctx context.Context, m *ptx.Module) ([]Assembly, er
 }
 
 func (as Assembler) entry(ctx context.Context, dir string, e *ptx.Entry) (Assembly, error) {
-	in, cubin := filepath.Join(dir, e.Name+".ptx"), filepath.Join(dir, e.Name+".cubin")
-	if err := os.WriteFile(in, []byte((&ptx.Module{Entries: []*ptx.Entry{e}}).PTX()), 0o600); err != nil {
-		return Assembly{}, err
-	}
 	arch := e.Target
 	if arch == "sm_80" {
 		arch = "sm_90" // what it will run on
 	}
+	return as.text(ctx, dir, e.Name, (&ptx.Module{Entries: []*ptx.Entry{e}}).PTX(), arch)
+}
+
+// Text compiles the PTX text of one entry.
+func (as Assembler) Text(ctx context.Context, name, text, arch string) (Assembly, error) {
+	dir, err := os.MkdirTemp("", "heddle-ptx-")
+	if err != nil {
+		return Assembly{}, err
+	}
+	defer os.RemoveAll(dir)
+	return as.text(ctx, dir, name, text, arch)
+}
+
+func (as Assembler) text(ctx context.Context, dir, name, text, arch string) (Assembly, error) {
+	in, cubin := filepath.Join(dir, name+".ptx"), filepath.Join(dir, name+".cubin")
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		return Assembly{}, err
+	}
 	log, err := exec.CommandContext(ctx, as.Ptxas, "-v", "-arch="+arch, "-o", cubin, in).CombinedOutput()
 	if err != nil {
-		return Assembly{}, fmt.Errorf("kernel: ptxas refuses %s: %w\n%s", e.Name, err, log)
+		return Assembly{}, fmt.Errorf("kernel: ptxas refuses %s: %w\n%s", name, err, log)
 	}
 	a := parseLog(string(log))
-	a.Entry, a.Target, a.Loop = e.Name, arch, -1
+	a.Entry, a.Target, a.Loop = name, arch, -1
 	if as.Nvdisasm == "" {
 		return a, nil
 	}
 	sass, err := exec.CommandContext(ctx, as.Nvdisasm, "-c", cubin).Output()
 	if err != nil {
-		return Assembly{}, fmt.Errorf("kernel: nvdisasm of %s: %w", e.Name, err)
+		return Assembly{}, fmt.Errorf("kernel: nvdisasm of %s: %w", name, err)
 	}
 	a.Loop, a.Fences = mainLoop(string(sass))
 	return a, nil
