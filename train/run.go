@@ -86,7 +86,6 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res := &Result{Weights: &Whole{}, Traces: make([]*trace.Recorder, n)}
 	meters, memory := make([]*comm.Meter, n), make([]compute.Memory, n)
 	feed := j.feed(ctx, n)
-	defer feed.stop()
 	err := Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
 		t, err := newTrainer(r, j.Config, j.Scheme)
 		if err != nil {
@@ -105,13 +104,14 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		res.Weights.Add(r, t.model)
 		return nil
 	})
-	res.Stopped = feed.stopped()
+	feed.stop() // a rank that failed reads no more
 	if err == nil {
 		err = feed.err
 	}
 	if err != nil {
 		return nil, err
 	}
+	res.Stopped = feed.stopped()
 	res.Collectives, res.Memory = comm.Summarize(meters), MemoryOf(memory)
 	return res, nil
 }

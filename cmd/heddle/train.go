@@ -147,3 +147,26 @@ func (c *trainCmd) dryRun(env *cli.Env, cfg train.Config, from cli.Origins) erro
 		printMemory(w, m)
 	})
 }
+
+// overridesFirst moves key=value words that stand after flags to the front, so that they may stand anywhere: the parser wants
+// positional words together. A word after a flag that takes a value is that value.
+func overridesFirst(args []string) []string {
+	if len(args) == 0 || args[0] != "train" {
+		return args
+	}
+	var front, rest []string
+	for i := 1; i < len(args); i++ {
+		key, _, is := strings.Cut(args[i], "=")
+		before := args[i-1]
+		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && before != "--json" && before != "--print-config" && before != "--dry-run"
+		if is && !value && !strings.HasPrefix(key, "-") {
+			front = append(front, args[i])
+		} else {
+			rest = append(rest, args[i])
+		}
+	}
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // the configuration file stays first
+		return append(append([]string{"train", rest[0]}, front...), rest[1:]...)
+	}
+	return append(append([]string{"train"}, front...), rest...)
+}

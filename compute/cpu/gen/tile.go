@@ -18,7 +18,7 @@ const (
 
 func blasKernels() *build.Context {
 	c := newContext()
-	for _, g := range []gen{{c, false}, {c, true}} {
+	for _, g := range []gen{{c, false, nil}, {c, true, nil}} {
 		rows := rowsAVX2
 		if g.zmm {
 			rows = rowsAVX512
@@ -27,9 +27,9 @@ func blasKernels() *build.Context {
 			g.tile(r)
 		}
 	}
-	gen{c, false}.transpose()
+	gen{c, false, nil}.transpose()
 	for _, n := range []int{8, 16, 32} {
-		gen{c, false}.scatter(n)
+		gen{c, false, nil}.scatter(n)
 	}
 	return c
 }

@@ -18,6 +18,9 @@ func fold[T Float](s *[lanes]T) T {
 // Sum is Σ x[i].
 func Sum[T Float](x []T) T {
 	var s [lanes]T
+	if single[T]() && sum32(at(x), parts32(&s), len(x)) {
+		return fold(&s)
+	}
 	for i, v := range x {
 		s[i%lanes] += v
 	}
@@ -28,6 +31,9 @@ func Sum[T Float](x []T) T {
 func Dot[T Float](x, y []T) T {
 	y = y[:len(x)]
 	var s [lanes]T
+	if single[T]() && dot32(at(x), at(y), parts32(&s), len(x)) {
+		return fold(&s)
+	}
 	for i, v := range x {
 		s[i%lanes] += T(v * y[i])
 	}
@@ -50,6 +56,10 @@ func SumSquares[T Float](x []T) float64 {
 //	for i { if x[i] > m { m = x[i] } }
 func Max[T Float](x []T) T {
 	m := T(math.Inf(-1))
+	var s [lanes]T
+	if single[T]() && max32(at(x), parts32(&s), len(x)) {
+		x = s[:]
+	}
 	for _, v := range x {
 		if v > m {
 			m = v
@@ -61,6 +71,9 @@ func Max[T Float](x []T) T {
 // SumExp is Σ exp(x[i] − shift).
 func SumExp[T Float](x []T, shift T) T {
 	var s [lanes]T
+	if single[T]() && sumExp32(at(x), parts32(&s), float32(shift), len(x)) {
+		return fold(&s)
+	}
 	for i, v := range x {
 		s[i%lanes] += T(math.Exp(float64(v - shift)))
 	}
@@ -71,6 +84,9 @@ func SumExp[T Float](x []T, shift T) T {
 func ExpSum[T Float](dst, x []T, scale, shift T) T {
 	x = x[:len(dst)]
 	var s [lanes]T
+	if single[T]() && expSum32(at(dst), at(x), parts32(&s), float32(scale), float32(shift), len(x)) {
+		return fold(&s)
+	}
 	for i, v := range x {
 		e := T(math.Exp(float64(T(v*scale) - shift)))
 		dst[i] = e
@@ -83,6 +99,9 @@ func ExpSum[T Float](dst, x []T, scale, shift T) T {
 // scaled scores from that of their softmax p, with delta = Σ p[i]·dp[i].
 func SoftmaxBackward[T Float](ds, p, dp []T, delta, scale T) {
 	p, dp = p[:len(ds)], dp[:len(ds)]
+	if single[T]() && softmaxBackward32(at(ds), at(p), at(dp), float32(delta), float32(scale), len(ds)) {
+		return
+	}
 	for i, v := range p {
 		ds[i] = v * (dp[i] - delta) * scale
 	}
@@ -93,6 +112,9 @@ func SoftmaxBackward[T Float](ds, p, dp []T, delta, scale T) {
 // that minus scale at the label.
 func ExpScale[T Float](dst, x []T, shift, scale T) {
 	x = x[:len(dst)]
+	if single[T]() && expScale32(at(dst), at(x), float32(shift), float32(scale), len(dst)) {
+		return
+	}
 	for i, v := range x {
 		dst[i] = T(math.Exp(float64(v-shift))) * scale
 	}
