@@ -22,6 +22,7 @@ type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
+	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 }
