@@ -1,0 +1,185 @@
+package attention
+
+import (
+	"math"
+
+	"heddle/compute/cpu/blas"
+	"heddle/compute/cpu/vec"
+)
+
+// Forward computes, for each sequence b, query i, query head a of key head g = a/R:
+//
+//	s[j] = Scale · Σ_d q[b,i,a,d] · k[b,j,g,d]     for the keys j with KPos[j] ≤ QPos[i]
+//	lse[b,i,a] = ln Σ_j exp(s[j])
+//	o[b,i,a,d] = Σ_j exp(s[j] − lse[b,i,a]) · v[b,j,g,d]
+//
+// keeping one tile of scores and a packed copy of one head's keys and values to
+// a thread: ScratchLen elements, linear in Sk. scratch may be nil or of that
+// length. Tensors that do not fit the shape panic with an *Error.
+func Forward[T Float](p *blas.Pool, s Shape, t Tensors[T], scratch []T) {
+	s.fill()
+	s.check()
+	checkTensors(&s, &t)
+	checkOutput(&s, t.O)
+	each := cut(p, &scratch, forwardLen[T](p, &s))
+	p.Run(s.B*s.G, func(worker, task int) {
+		f := forward[T]{s: &s, t: &t, pool: p.Worker(worker)}
+		f.carve(each(worker))
+		f.head(task/s.G, task%s.G)
+	})
+}
+
+// ScratchLen is the number of elements Forward and Backward need for a shape.
+func ScratchLen[T Float](p *blas.Pool, s Shape) int {
+	s.fill()
+	return p.Threads() * max(forwardLen[T](p, &s), backwardLen[T](p, &s))
+}
+
+// cut gives every worker its own n elements of scratch.
+func cut[T Float](p *blas.Pool, scratch *[]T, n int) func(worker int) []T {
+	if *scratch == nil {
+		*scratch = make([]T, n*p.Threads())
+	}
+	checkLen("scratch", len(*scratch), n*p.Threads())
+	all := *scratch
+	return func(worker int) []T { return all[worker*n : (worker+1)*n : (worker+1)*n] }
+}
+
+// forward is one worker's state for one sequence and key head.
+type forward[T Float] struct {
+	s    *Shape
+	t    *Tensors[T]
+	pool *blas.Pool
+
+	scores     []T // [queryTile, keyTile]
+	out        []T // [queryTile, D], not yet divided by sum
+	top, sum   []T // [queryTile], running maximum of scaled scores, Σ exp(s − top)
+	keys       []T // [tiles] packed k transposed
+	values     []T // [tiles] packed v
+	count      [queryTile]int
+	kLen, vLen int
+	tile       blas.Params[T]
+	keyB, valB blas.PackedB[T]
+}
+
+func tiles(sk int) int { return (sk + keyTile - 1) / keyTile }
+
+func forwardLen[T Float](p *blas.Pool, s *Shape) int {
+	packed := blas.PackedLen[T](p, s.D, keyTile) + blas.PackedLen[T](p, keyTile, s.D)
+	return queryTile*(keyTile+s.D+2) + tiles(s.Sk)*packed
+}
+
+func (f *forward[T]) carve(mem []T) {
+	take := func(n int) []T {
+		head := mem[:n:n]
+		mem = mem[n:]
+		return head
+	}
+	s := f.s
+	f.kLen, f.vLen = blas.PackedLen[T](f.pool, s.D, keyTile), blas.PackedLen[T](f.pool, keyTile, s.D)
+	f.scores, f.out = take(queryTile*keyTile), take(queryTile*s.D)
+	f.top, f.sum = take(queryTile), take(queryTile)
+	f.keys, f.values = take(tiles(s.Sk)*f.kLen), take(tiles(s.Sk)*f.vLen)
+}
+
+// head does all queries of the R heads that read key head g of sequence b.
+func (f *forward[T]) head(b, g int) {
+	s := f.s
+	f.pack(b, g)
+	for i := 0; i < s.Sq; i += queryTile {
+		n := min(queryTile, s.Sq-i)
+		from := 0
+		for r := range n {
+			from = s.visible(b, i+r, from)
+			f.count[r] = from
+		}
+		for a := g * s.R; a < (g+1)*s.R; a++ {
+			f.queries(b, a, i, n)
+		}
+	}
+}
+
+// pack packs every tile of the head's keys and values once for all queries.
+func (f *forward[T]) pack(b, g int) {
+	s := f.s
+	for j := 0; j < s.Sk; j += keyTile {
+		n, at := min(keyTile, s.Sk-j), b*s.KBatch+j*s.KRow+g*s.D
+		k, v := f.packed(j, n)
+		blas.PackB(f.pool, k, f.t.K[at:], s.KRow, true)
+		blas.PackB(f.pool, v, f.t.V[at:], s.KRow, false)
+	}
+}
+
+// packed points keyB and valB at the tile of n keys from j.
+func (f *forward[T]) packed(j, n int) (k, v *blas.PackedB[T]) {
+	t, d := j/keyTile, f.s.D
+	f.keyB.Reuse(f.pool, f.keys[t*f.kLen:(t+1)*f.kLen], d, n)
+	f.valB.Reuse(f.pool, f.values[t*f.vLen:(t+1)*f.vLen], n, d)
+	return &f.keyB, &f.valB
+}
+
+// queries does n queries from i of head a.
+func (f *forward[T]) queries(b, a, i, n int) {
+	s := f.s
+	top, sum := f.top[:n], f.sum[:n]
+	for r := range n {
+		top[r], sum[r] = T(math.Inf(-1)), 0
+	}
+	clear(f.out[:n*s.D])
+	q := f.t.Q[b*s.QBatch+i*s.QRow+a*s.D:]
+	for j, last := 0, f.count[n-1]; j < last; j += keyTile {
+		cols := min(keyTile, s.Sk-j)
+		k, v := f.packed(j, cols)
+		blas.Gemm(f.pool, f.product(n, cols, s.D, q, s.QRow, k, f.scores, keyTile))
+		for r := range n {
+			f.row(r, j, cols)
+		}
+		pv := f.product(n, s.D, cols, f.scores, keyTile, v, f.out, s.D)
+		pv.Accumulate = true
+		blas.Gemm(f.pool, pv)
+	}
+	f.store(b, a, i, n)
+}
+
+func (f *forward[T]) product(m, n, k int, a []T, lda int, b *blas.PackedB[T], c []T, ldc int) *blas.Params[T] {
+	f.tile = blas.Params[T]{M: m, N: n, K: k, A: a, LDA: lda, Packed: b, C: c, LDC: ldc}
+	return &f.tile
+}
+
+// row turns the scores of query r against keys j, j+1, … into weights
+// exp(s − top) and brings what was added before to the new top.
+func (f *forward[T]) row(r, j, cols int) {
+	row := f.scores[r*keyTile:][:cols]
+	seen := max(0, min(cols, f.count[r]-j))
+	clear(row[seen:])
+	if seen == 0 {
+		return
+	}
+	scale := T(f.s.Scale)
+	if m := scale * vec.Max(row[:seen]); m > f.top[r] {
+		if f.sum[r] != 0 {
+			down := T(math.Exp(float64(f.top[r] - m)))
+			f.sum[r] *= down
+			vec.Scale(f.out[r*f.s.D:][:f.s.D], down, f.out[r*f.s.D:][:f.s.D])
+		}
+		f.top[r] = m
+	}
+	f.sum[r] += vec.ExpSum(row[:seen], row[:seen], scale, f.top[r])
+}
+
+// store divides by the sums and writes o and lse.
+func (f *forward[T]) store(b, a, i, n int) {
+	s := f.s
+	heads := s.G * s.R
+	for r := range n {
+		at := (b*s.Sq+i+r)*heads + a
+		o := f.t.O[at*s.D:][:s.D]
+		if f.count[r] == 0 {
+			clear(o)
+			f.t.LSE[at] = T(math.Inf(-1))
+			continue
+		}
+		vec.Scale(o, 1/f.sum[r], f.out[r*s.D:][:s.D])
+		f.t.LSE[at] = f.top[r] + T(math.Log(float64(f.sum[r])))
+	}
+}

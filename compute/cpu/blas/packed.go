@@ -1,0 +1,60 @@
+package blas
+
+import "fmt"
+
+// PackedB is op(B) [K, N] in the order the kernels read it, so that one weight
+// serves many products without being packed again. It belongs to the
+// instruction set of the pool that packed it.
+//
+// Layout: K blocks in order; in each, panels of nr columns; in each, rows of nr
+// elements, zeros beyond N.
+type PackedB[T Float] struct {
+	K, N int
+	Data []T // PackedLen elements
+	set  Set
+}
+
+// PackedLen is the length of PackedB.Data for a K×N matrix: K times N rounded
+// up to the panel width of the pool's kernels.
+func PackedLen[T Float](p *Pool, k, n int) int {
+	nr := kernelFor[T](p.set).nr
+	return k * ((n + nr - 1) / nr * nr)
+}
+
+// PackB packs b, [K, N] or with trans [N, K], row distance ldb, into pb. Data is
+// reused when it is long enough.
+func PackB[T Float](p *Pool, pb *PackedB[T], b []T, ldb int, trans bool) {
+	k, n := pb.K, pb.N
+	if trans {
+		checkMatrix("B", n, k, ldb, len(b))
+	} else {
+		checkMatrix("B", k, n, ldb, len(b))
+	}
+	need := PackedLen[T](p, k, n)
+	if cap(pb.Data) < need {
+		pb.Data = make([]T, need)
+	}
+	pb.Data, pb.set = pb.Data[:need], p.set
+	kern := kernelFor[T](p.set)
+	panels := (n + kern.nr - 1) / kern.nr
+	kc := blockLen(k)
+	for k0 := 0; k0 < k; k0 += kc {
+		depth := min(kc, k-k0)
+		block := pb.Data[k0*panels*kern.nr:]
+		v := viewOf(b, ldb, trans).at(k0, 0)
+		kern.pack(block, v, packing{depth, n, kern.nr, depth * kern.nr})
+	}
+}
+
+// Reuse points pb at memory for a k×n matrix, PackedLen elements or more, that
+// PackB filled before or will fill.
+func (pb *PackedB[T]) Reuse(p *Pool, data []T, k, n int) {
+	pb.K, pb.N, pb.set = k, n, p.set
+	pb.Data = data[:PackedLen[T](p, k, n)]
+}
+
+func (pb *PackedB[T]) check(set Set, k, n int) {
+	if pb.K != k || pb.N != n || pb.set != set {
+		panic(&Error{fmt.Sprintf("gemm: packed B is [%d, %d] for %v, want [%d, %d] for %v", pb.K, pb.N, pb.set, k, n, set)})
+	}
+}

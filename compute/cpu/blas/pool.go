@@ -1,0 +1,102 @@
+package blas
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Pool is a fixed set of threads with the packing scratch they need. It serves
+// one caller at a time: a rank owns one pool of max(1, cores ÷ ranks) threads.
+// A pool of one thread runs everything on the caller's goroutine.
+//
+// Results never depend on the number of threads.
+type Pool struct {
+	set     Set
+	workers []*Pool   // a pool of one thread for each thread; the pool itself when it has one
+	work    chan task // nil when there is one thread
+	wait    sync.WaitGroup
+	f32     scratch[float32]
+	f64     scratch[float64]
+}
+
+// task is a share of Run: indices from, from+step, … below n.
+type task struct {
+	f                       func(worker, i int)
+	worker, from, step, end int
+}
+
+// NewPool starts threads−1 workers (threads < 1 counts as 1) that use the best
+// instruction set of this machine.
+func NewPool(threads int) *Pool { return NewPoolFor(BestSet(), threads) }
+
+// NewPoolFor is NewPool with a chosen instruction set, for comparing them. A
+// set this machine lacks falls back to Portable.
+func NewPoolFor(set Set, threads int) *Pool {
+	if !set.Runs() {
+		set = Portable
+	}
+	if threads <= 1 {
+		return solo(set)
+	}
+	p := &Pool{set: set, work: make(chan task, threads-1)}
+	for i := range threads {
+		p.workers = append(p.workers, solo(set))
+		if i > 0 {
+			go worker(p.work, &p.wait)
+		}
+	}
+	return p
+}
+
+func solo(set Set) *Pool {
+	p := &Pool{set: set}
+	p.workers = []*Pool{p}
+	return p
+}
+
+func worker(work chan task, wait *sync.WaitGroup) {
+	for t := range work {
+		for i := t.from; i < t.end; i += t.step {
+			t.f(t.worker, i)
+		}
+		wait.Done()
+	}
+}
+
+// Threads is the number of threads Run spreads over.
+func (p *Pool) Threads() int { return len(p.workers) }
+
+// Worker is a pool of one thread for what f computes inside Run.
+func (p *Pool) Worker(i int) *Pool { return p.workers[i] }
+
+// Set is the instruction set the pool's kernels use.
+func (p *Pool) Set() Set { return p.set }
+
+// Close ends the workers. The pool must not be used afterwards.
+func (p *Pool) Close() {
+	if p.work != nil {
+		close(p.work)
+	}
+}
+
+// Run calls f(worker, i) for i = 0 … n−1 and returns when all are done. Worker
+// w takes i = w, w+threads, …. f must not use p itself, but may use
+// p.Worker(worker).
+func (p *Pool) Run(n int, f func(worker, i int)) {
+	helpers := min(len(p.workers), n) - 1
+	if helpers <= 0 {
+		for i := range n {
+			f(0, i)
+		}
+		return
+	}
+	p.wait.Add(helpers)
+	for w := 1; w <= helpers; w++ {
+		p.work <- task{f: f, worker: w, from: w, step: len(p.workers), end: n}
+	}
+	for i := 0; i < n; i += len(p.workers) {
+		f(0, i)
+	}
+	p.wait.Wait()
+	runtime.KeepAlive(p)
+}
