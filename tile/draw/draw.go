@@ -27,6 +27,7 @@ type Grid struct {
 	RowAxis, ColAxis   string
 	RowNames, ColNames []string // nil counts from 0
 	Cells              [][]Cell
+	Table              bool     // columns are as wide as they need to be, rather than all alike
 	Path               [][2]int // (row, col) stations of a line drawn through the cells; SVG only
 }
 
@@ -73,6 +74,24 @@ func name(names []string, i int) string {
 		return fmt.Sprint(i)
 	}
 	return names[i]
+}
+
+// widths measures the columns and evens them out unless the grid is a table.
+func (g *Grid) widths(measure func(cell, heading string) float64) []float64 {
+	out := make([]float64, g.cols())
+	most := 0.0
+	for _, row := range g.Cells {
+		for j, c := range row {
+			out[j] = max(out[j], measure(c.Text, name(g.ColNames, j)))
+			most = max(most, out[j])
+		}
+	}
+	for j := range out {
+		if !g.Table {
+			out[j] = most
+		}
+	}
+	return out
 }
 
 // cols is the width of the grid in cells.

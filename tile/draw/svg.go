@@ -72,7 +72,7 @@ func (s *svg) panel(x, y float64, p Panel) {
 }
 
 func (s *svg) grid(x, y float64, g *Grid) float64 {
-	wide, head := g.cellWidth(), g.headWidth()
+	head, edges := g.headWidth(), g.edges()
 	if g.ColAxis != "" {
 		s.text(x+head, y+10, g.ColAxis+" →", `fill="#333"`)
 		y += lineGap
@@ -81,25 +81,25 @@ func (s *svg) grid(x, y float64, g *Grid) float64 {
 		s.text(x, y+12, g.RowAxis+" ↓", `fill="#333"`)
 	}
 	for j := range g.cols() {
-		s.text(x+head+(float64(j)+0.5)*wide, y+12, name(g.ColNames, j), `text-anchor="middle" fill="#555" font-size="11"`)
+		s.text(x+head+(edges[j]+edges[j+1])/2, y+12, name(g.ColNames, j), `text-anchor="middle" fill="#555" font-size="11"`)
 	}
 	y += lineGap
 	for i, row := range g.Cells {
 		top := y + float64(i)*cellHigh
 		s.text(x+head-6, top+16, name(g.RowNames, i), `text-anchor="end" fill="#555" font-size="11"`)
 		for j, c := range row {
-			s.cell(x+head+float64(j)*wide, top, wide, c)
+			s.cell(x+head+edges[j], top, edges[j+1]-edges[j], c)
 		}
 	}
 	for i, row := range g.Cells { // frames last, so that neighbours do not cover them
 		for j, c := range row {
 			if c.Mark {
 				fmt.Fprintf(s.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" stroke=\"#000\" stroke-width=\"2.5\"/>\n",
-					x+head+float64(j)*wide, y+float64(i)*cellHigh, wide, cellHigh)
+					x+head+edges[j], y+float64(i)*cellHigh, edges[j+1]-edges[j], cellHigh)
 			}
 		}
 	}
-	s.path(x+head, y, wide, g.Path)
+	s.path(x+head, y, edges, g.Path)
 	return y + float64(len(g.Cells))*cellHigh
 }
 
@@ -120,12 +120,12 @@ func (s *svg) cell(x, y, wide float64, c Cell) {
 }
 
 // path draws the stations as a thin line, with a dot at the first.
-func (s *svg) path(x, y, wide float64, stations [][2]int) {
+func (s *svg) path(x, y float64, edges []float64, stations [][2]int) {
 	if len(stations) == 0 {
 		return
 	}
 	at := func(p [2]int) (float64, float64) {
-		return x + (float64(p[1])+0.5)*wide, y + (float64(p[0])+0.5)*cellHigh
+		return x + (edges[p[1]]+edges[p[1]+1])/2, y + (float64(p[0])+0.5)*cellHigh
 	}
 	fmt.Fprint(s.w, `<polyline fill="none" stroke="#000" stroke-opacity="0.55" stroke-width="1.5" stroke-linejoin="round" points="`)
 	for _, p := range stations {
@@ -167,14 +167,15 @@ func textWidth(s string, perChar float64) float64 {
 	return float64(utf8.RuneCountInString(s)) * perChar
 }
 
-func (g *Grid) cellWidth() float64 {
-	wide := minWide
-	for _, row := range g.Cells {
-		for j, c := range row {
-			wide = max(wide, textWidth(c.Text, charWide)+8, textWidth(name(g.ColNames, j), 6.8)+6)
-		}
+// edges are the columns' left edges, and the right one of the last.
+func (g *Grid) edges() []float64 {
+	at := []float64{0}
+	for _, w := range g.widths(func(cell, heading string) float64 {
+		return max(minWide, textWidth(cell, charWide)+8, textWidth(heading, 6.8)+8)
+	}) {
+		at = append(at, at[len(at)-1]+w)
 	}
-	return wide
+	return at
 }
 
 func (g *Grid) headWidth() float64 {
@@ -191,7 +192,8 @@ func (p Panel) size() (wide, high float64) {
 		high += 26
 	}
 	if p.Grid != nil {
-		wide = max(wide, p.Grid.headWidth()+p.Grid.cellWidth()*float64(p.Grid.cols()))
+		edges := p.Grid.edges()
+		wide = max(wide, p.Grid.headWidth()+edges[len(edges)-1])
 		high += lineGap + cellHigh*float64(len(p.Grid.Cells))
 		if p.Grid.ColAxis != "" {
 			high += lineGap

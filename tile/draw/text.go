@@ -50,28 +50,27 @@ func (t *texter) notes(lines []string) {
 	}
 }
 
-// grid writes cells of one width. Without colour a mark is a pair of brackets; with colour it is bold and underlined.
+// grid writes cells. Without colour a mark is a pair of brackets; with colour it is bold and underlined.
 func (t *texter) grid(g *Grid) {
-	width, head := 1, utf8.RuneCountInString(g.RowAxis)
-	for i, row := range g.Cells {
+	widths := g.widths(func(cell, heading string) float64 {
+		return float64(2 + max(1, utf8.RuneCountInString(cell), utf8.RuneCountInString(heading)))
+	})
+	head := utf8.RuneCountInString(g.RowAxis)
+	for i := range g.Cells {
 		head = max(head, utf8.RuneCountInString(name(g.RowNames, i)))
-		for j, c := range row {
-			width = max(width, utf8.RuneCountInString(c.Text), utf8.RuneCountInString(name(g.ColNames, j)))
-		}
 	}
-	width += 2
 	if g.ColAxis != "" {
 		fmt.Fprintf(t.w, "%s  → %s\n", pad("", head), g.ColAxis)
 	}
 	fmt.Fprint(t.w, pad(g.RowAxis, head), " ")
 	for j := range g.cols() {
-		fmt.Fprint(t.w, pad(name(g.ColNames, j)+" ", width))
+		fmt.Fprint(t.w, pad(name(g.ColNames, j)+" ", int(widths[j])))
 	}
 	fmt.Fprintln(t.w)
 	for i, row := range g.Cells {
 		fmt.Fprint(t.w, pad(name(g.RowNames, i), head), " ")
-		for _, c := range row {
-			t.cell(c, width)
+		for j, c := range row {
+			t.cell(c, int(widths[j]))
 		}
 		fmt.Fprintln(t.w)
 	}

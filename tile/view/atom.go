@@ -22,7 +22,7 @@ func parseAtom(s string) (atomSpec, error) {
 		a.operand = "registers"
 	}
 	for _, part := range parts[1:] {
-		if b, err := elemBytes(part); err == nil {
+		if b, err := ElemBytes(part); err == nil {
 			a.bytes = b
 			continue
 		}

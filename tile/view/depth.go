@@ -38,10 +38,10 @@ type StagesTable struct {
 func Depth(r DepthRequest) (DepthResult, error) {
 	x := r.Choice
 	var err error
-	if x.In, err = elemBytes(r.In); err != nil {
+	if x.In, err = ElemBytes(r.In); err != nil {
 		return DepthResult{}, err
 	}
-	if x.Out, err = elemBytes(r.Out); err != nil {
+	if x.Out, err = ElemBytes(r.Out); err != nil {
 		return DepthResult{}, err
 	}
 	if x.ClusterM, x.ClusterN, err = pair("cluster", r.Cluster); err != nil {
@@ -124,7 +124,7 @@ func registerBar(f tile.Fit) draw.Panel {
 }
 
 func rates(f tile.Fit) draw.Panel {
-	g := &draw.Grid{RowAxis: "at full tensor speed", ColNames: []string{"asked", "given", "share"}}
+	g := &draw.Grid{Table: true, RowAxis: "at full tensor speed", ColNames: []string{"asked", "given", "share"}}
 	add := func(name string, asked, given float64, unit string) {
 		c := draw.Cell{Text: percent(asked / given), Shade: 3}
 		if asked > given {

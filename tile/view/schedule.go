@@ -158,7 +158,7 @@ func (t OrderTraffic) name() string {
 func mib(x float64) string { return fmt.Sprintf("%.1f", x/(1<<20)) }
 
 func (r ScheduleResult) orders() draw.Panel {
-	g := &draw.Grid{RowAxis: "order", ColNames: []string{"MiB a wave", "of it new"}}
+	g := &draw.Grid{Table: true, RowAxis: "order", ColNames: []string{"MiB a wave", "of it new"}}
 	for _, e := range r.Chosen.L2 {
 		g.ColNames = append(g.ColNames, fmt.Sprintf("~hits at %d MB", e.Bytes>>20), fmt.Sprintf("~DRAM MiB at %d MB", e.Bytes>>20))
 	}
@@ -180,7 +180,7 @@ func (r ScheduleResult) orders() draw.Panel {
 const maxWaves = 12
 
 func (r ScheduleResult) waves() draw.Panel {
-	g := &draw.Grid{RowAxis: "wave", ColNames: []string{"tiles", "A stripes", "B stripes", "new A", "new B", "MiB", "new MiB"}}
+	g := &draw.Grid{Table: true, RowAxis: "wave", ColNames: []string{"tiles", "A stripes", "B stripes", "new A", "new B", "MiB", "new MiB"}}
 	for i, v := range r.Waves[:min(len(r.Waves), maxWaves)] {
 		g.RowNames = append(g.RowNames, strconv.Itoa(i))
 		var row []draw.Cell

@@ -32,7 +32,7 @@ func (r SwizzleResult) Picture() (draw.Picture, error) {
 }
 
 func (r SwizzleResult) table() draw.Panel {
-	g := &draw.Grid{RowAxis: "scheme", ColNames: []string{"write wavefronts", "read wavefronts", "extra bytes", "costs", "hardware knows it"}}
+	g := &draw.Grid{Table: true, RowAxis: "scheme", ColNames: []string{"write wavefronts", "read wavefronts", "extra bytes", "costs", "hardware knows it"}}
 	for _, s := range r.Schemes {
 		g.RowNames = append(g.RowNames, s.Name)
 		count := func(n, least int) draw.Cell {
@@ -55,7 +55,7 @@ func (r SwizzleResult) table() draw.Panel {
 }
 
 func (r SwizzleResult) suggested() draw.Panel {
-	g := &draw.Grid{RowAxis: "swizzle", ColNames: []string{"wavefronts", "least", "hardware mode"}}
+	g := &draw.Grid{Table: true, RowAxis: "swizzle", ColNames: []string{"wavefronts", "least", "hardware mode"}}
 	for _, s := range r.Suggestions {
 		g.RowNames = append(g.RowNames, s.Swizzle.String())
 		mode := "–"

@@ -26,8 +26,8 @@ func pair(what, s string) (a, b int, err error) {
 	return a, b, nil
 }
 
-// elemBytes is the size of a type by its name.
-func elemBytes(name string) (int, error) {
+// ElemBytes is the size of a type by its name.
+func ElemBytes(name string) (int, error) {
 	for _, t := range []struct {
 		name  string
 		bytes int
