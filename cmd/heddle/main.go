@@ -24,6 +24,9 @@ type commands struct {
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
 	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
+	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
+	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 }
 
