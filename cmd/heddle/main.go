@@ -21,6 +21,7 @@ type commands struct {
 	JSON  bool   `help:"Print the result as one JSON object on stdout."`
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
+	Trace   traceCmd   `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

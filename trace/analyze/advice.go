@@ -11,29 +11,32 @@ func advise(r *Report) []Advice {
 	return out
 }
 
+// remedy is at most 53 letters, so that it fits a line of the table.
 func remedy(c Cause, busy bool) string {
 	switch c {
 	case CauseLaunch:
-		return "launches come too slowly: capture the step in a CUDA graph, or fuse small kernels"
+		return "capture the step in a CUDA graph, or fuse kernels"
 	case CauseHost:
-		return "the host computes between launches: prefetch, move it to another thread, or launch ahead"
+		return "prefetch, use another thread, or launch ahead"
 	case CauseSync:
-		return "the host waits for the device: drop .item(), .cpu() and synchronize, or read results a step later"
+		return "drop .item() and synchronize, or read a step later"
 	case CauseCopy:
-		return "copies run alone: pin host memory, copy in a stream of its own, prefetch the next batch"
+		return "pin memory, copy in an own stream, prefetch"
 	case CauseDependency:
-		return "streams wait for each other: put dependent kernels in one stream, or start the other earlier"
+		return "use one stream, or start the other stream earlier"
 	case CauseComm:
 		if busy {
-			return "communication runs alone: start it earlier, in buckets, beside the backward pass"
+			return "start it earlier, in buckets, beside the backward"
 		}
-		return "kernels wait for communication: start it earlier, or compute what does not need it first"
+		return "start it earlier, or compute something else first"
 	case CauseLaunchGap:
-		return "back to back, yet not overlapped: programmatic dependent launch or a graph halves such gaps"
+		return "PDL (dependent launch), a graph, or fewer kernels"
 	case CauseGraph:
-		return "record with --cuda-graph-trace=node to see into the graphs"
+		return "record with --cuda-graph-trace=node to see inside"
+	case CauseStartup:
+		return "warm up first, or set CUDA_MODULE_LOADING=EAGER"
 	case CauseUnknown:
-		return "the launches of these kernels were not recorded: start recording earlier, with runtime calls"
+		return "record from the start, with runtime calls and syncs"
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Options of Bubbles. The zero value reports every gap.
@@ -46,6 +47,9 @@ func Bubbles(timelines []*Timeline, opt Options) *Report {
 func plural(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
@@ -149,7 +153,7 @@ func bareComm(j *judge, exposed []span, first int64) []Gap {
 		if running >= 0 {
 			w := j.d.work[running]
 			g.Stream = j.t.Streams[w.Stream].Name
-			g.Evidence = "only " + short(j.t.Names[w.Name]) + " ran"
+			g.Evidence = "only " + Short(j.t.Names[w.Name]) + " ran"
 			if call := j.h.launcher(w); call != nil {
 				corr := w.Corr
 				g.Corr, g.Step = &corr, j.h.stepAt(call.Start)

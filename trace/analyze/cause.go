@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"fmt"
-	"strings"
 )
 
 // What counts as how much. Each is a choice, so each has its reason.
@@ -22,16 +21,19 @@ type judge struct {
 	d      *deviceSpans
 	linked bool              // some kernel's launch was recorded
 	waits  map[uint32][]Wait // by stream, in order
+	firsts map[uint32]int    // the first kernel of each name
 }
 
 // explain fills in the cause of a gap and the evidence for it. The order is fixed:
 //
 //	a graph ran that was recorded without its kernels    graph
-//	the launch call began after the last kernel ended    sync, copy, launch, host
-//	the launch call was under way                        copy, launch
-//	queued in time, another stream was waited for        communication, dependency
+//	the launch call began after the last kernel ended    sync, copy, start-up, launch, host
+//	the launch call was under way                        copy, start-up, launch
 //	queued in time, a copy ran in the same stream        copy
+//	queued in time, another stream was waited for        communication, dependency
 //	queued in time, short                                launch-gap
+//
+// A kernel launched before the recording began was queued in time.
 func (j *judge) explain(g gap, out *Gap) {
 	before, after := &j.d.work[g.before], &j.d.work[g.after]
 	call := j.h.launcher(*after)
@@ -45,8 +47,10 @@ func (j *judge) explain(g gap, out *Gap) {
 	switch {
 	case most(within(j.d.graphs, g.start, g.end), g.span):
 		out.Cause, out.Evidence = CauseGraph, "a graph ran meanwhile, recorded without its kernels"
+	case call == nil && !j.linked:
+		j.noLaunches(g, out)
 	case call == nil:
-		j.unlinked(g, out)
+		j.queued(g, before, after, nil, out)
 	case call.Start > g.start:
 		j.late(g, call, out)
 	case call.End > g.start:
@@ -88,8 +92,7 @@ func (j *judge) late(g gap, call *Call, out *Gap) {
 		return
 	}
 	if !most(window.end-window.start, g.span) {
-		out.Cause, out.Call = CauseLaunch, name
-		out.Evidence = fmt.Sprintf("%s, and the kernel %s after that", lead, length(g.end-call.Start))
+		j.launching(g, call, lead, out)
 		return
 	}
 	if previous != nil && call.Start-previous.End <= dispatch {
@@ -100,6 +103,33 @@ func (j *judge) late(g gap, call *Call, out *Gap) {
 	}
 	out.Cause, out.Evidence = CauseHost, lead
 	j.hostWas(call, window, out)
+}
+
+// launching: the launch itself took most of the gap.
+func (j *judge) launching(g gap, call *Call, lead string, out *Gap) {
+	out.Cause, out.Call = CauseLaunch, j.t.Names[call.Name]
+	out.Evidence = fmt.Sprintf("%s and took %s; the kernel began %s after it began", lead, length(call.End-call.Start), length(g.end-call.Start))
+	switch {
+	case g.end-g.start > dispatch && call.End-call.Start > dispatch && j.isFirst(g.after):
+		out.Cause = CauseStartup
+		out.Evidence += ", the first of its name: its code was loaded"
+	case g.end-call.End > dispatch && most(g.end-call.End, g.span):
+		out.Cause = CauseUnknown
+		out.Evidence += ", though the call had returned"
+	}
+}
+
+// isFirst tells whether a kernel is the first of its name on the device.
+func (j *judge) isFirst(k int) bool {
+	if j.firsts == nil {
+		j.firsts = map[uint32]int{}
+		for _, i := range j.d.kernels {
+			if _, ok := j.firsts[j.d.work[i].Name]; !ok {
+				j.firsts[j.d.work[i].Name] = i
+			}
+		}
+	}
+	return j.firsts[j.d.work[k].Name] == k
 }
 
 // syncs finds the last call that waited for the device in a window before call, and the launch before call, both on
@@ -156,6 +186,9 @@ func (j *judge) hostWas(call *Call, window span, out *Gap) {
 		if longest != nil && most(min(longest.End, window.end)-max(longest.Start, window.start), window) {
 			out.Call = j.t.Names[longest.Name]
 		}
+		if isLoading(out.Call) {
+			out.Cause = CauseStartup
+		}
 		if out.Call != "" || out.Range != "" {
 			out.Evidence += "; " + j.t.Threads[th].Name + " was in " + joined(out.Call, out.Range)
 			return
@@ -166,33 +199,37 @@ func (j *judge) hostWas(call *Call, window span, out *Gap) {
 func joined(call, rng string) string {
 	switch {
 	case call == "":
-		return short(rng)
+		return Short(rng)
 	case rng == "":
 		return call
 	}
-	return call + " within " + short(rng)
+	return call + " within " + Short(rng)
 }
 
 // underWay: the launch call had begun but not returned when the last kernel ended.
 func (j *judge) underWay(g gap, call *Call, out *Gap) {
-	copied := j.copied(g)
-	out.Cause, out.Call = CauseLaunch, j.t.Names[call.Name]
-	if most(copied, g.span) {
+	lead := fmt.Sprintf("%s (correlation %d) was under way for %s when the last kernel ended", j.t.Names[call.Name], call.Corr, length(g.start-call.Start))
+	j.launching(g, call, lead, out)
+	if copied := j.copied(g); most(copied, g.span) {
 		out.Cause = CauseCopy
+		out.Evidence += fmt.Sprintf("; copies took %s of the gap", length(copied))
 	}
-	out.Evidence = fmt.Sprintf("%s (correlation %d) was under way for %s when the last kernel ended, and took %s", out.Call, call.Corr, length(g.start-call.Start), length(call.End-call.Start))
 	j.inRange(call.Thread, g.span, out)
 }
 
-// queued: the launch call had returned before the last kernel ended.
+// queued: the launch call had returned before the last kernel ended, or, if there is none, before the recording began.
 func (j *judge) queued(g gap, before, after *Work, call *Call, out *Gap) {
-	lead := fmt.Sprintf("queued %s before the last kernel ended (correlation %d)", length(g.start-call.End), call.Corr)
+	lead := "the launch was not recorded, so it came before the recording began"
+	if call != nil {
+		lead = fmt.Sprintf("queued %s before the last kernel ended (correlation %d)", length(g.start-call.End), call.Corr)
+	}
 	other := before.Stream != after.Stream
 	wait := j.waitOf(after, call)
 	copied := j.copied(g)
+	own := j.copiedIn(g, after.Stream)
 	switch {
-	case most(copied, g.span) && j.copiedIn(g, after.Stream):
-		out.Cause, out.Evidence = CauseCopy, fmt.Sprintf("%s; copies in its own stream took %s of the gap", lead, length(copied))
+	case own > 0 && (most(copied, g.span) || g.end-g.start-copied <= launchGap*int64(own+1)):
+		out.Cause, out.Evidence = CauseCopy, fmt.Sprintf("%s; %s in its own stream took %s of the gap", lead, plural(int64(own), "copy"), length(copied))
 	case most(copied, g.span):
 		out.Cause, out.Evidence = CauseDependency, fmt.Sprintf("%s; copies in another stream took %s of the gap", lead, length(copied))
 	case other && before.Kind == Comm && (wait || g.end-g.start > launchGap):
@@ -209,7 +246,7 @@ func (j *judge) queued(g gap, before, after *Work, call *Call, out *Gap) {
 // queuedLong: in the same stream, queued, and yet not started.
 func (j *judge) queuedLong(before *Work, call *Call, lead string, out *Gap) {
 	first := j.h.launcher(*before)
-	if first == nil {
+	if first == nil || call == nil {
 		out.Cause, out.Evidence = CauseUnknown, lead
 		return
 	}
@@ -229,6 +266,9 @@ func (j *judge) queuedLong(before *Work, call *Call, lead string, out *Gap) {
 
 // waitOf tells whether the stream was told to wait for another between its previous kernel's launch and this one's.
 func (j *judge) waitOf(after *Work, call *Call) bool {
+	if call == nil {
+		return false
+	}
 	waits := j.waits[after.Stream]
 	for i := len(waits) - 1; i >= 0; i-- {
 		if waits[i].Start <= call.Start {
@@ -238,27 +278,22 @@ func (j *judge) waitOf(after *Work, call *Call) bool {
 	return false
 }
 
-// copiedIn tells whether one of the copies in the gap was in a stream.
-func (j *judge) copiedIn(g gap, stream uint32) bool {
+// copiedIn counts the copies and fills in the gap that were in a stream.
+func (j *judge) copiedIn(g gap, stream uint32) (n int) {
 	for i := g.before; i < g.after; i++ { // copies that began before the last kernel were in another stream than it
 		if w := j.d.work[i]; !w.Kind.IsKernel() && w.Stream == stream && w.End > g.start {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func (j *judge) streamName(s uint32) string { return "stream " + j.t.Streams[s].Name }
 
-// unlinked: the launch of the kernel was not recorded. On a CPU rank there are no launches: the thread that computes
-// is the host.
-func (j *judge) unlinked(g gap, out *Gap) {
+// noLaunches: no launch at all was recorded. On a CPU rank there are none: the thread that computes is the host.
+func (j *judge) noLaunches(g gap, out *Gap) {
 	if most(j.copied(g), g.span) {
 		out.Cause, out.Evidence = CauseCopy, fmt.Sprintf("copies took %s of the gap", length(j.copied(g)))
-		return
-	}
-	if j.linked {
-		out.Cause, out.Evidence = CauseUnknown, "the launch was not recorded"
 		return
 	}
 	process := j.d.work[g.after].Process
@@ -268,7 +303,7 @@ func (j *judge) unlinked(g gap, out *Gap) {
 		}
 		if r := j.h.rangeOver(th, g.start, g.end); r != nil {
 			out.Cause, out.Range = CauseHost, j.t.Names[r.Name]
-			out.Evidence = j.t.Threads[th].Name + " was in " + short(out.Range)
+			out.Evidence = j.t.Threads[th].Name + " was in " + Short(out.Range)
 			return
 		}
 	}
@@ -286,39 +321,4 @@ func length(ns int64) string {
 		return fmt.Sprintf("%.0f µs", float64(ns)/1e3)
 	}
 	return fmt.Sprintf("%.1f ms", float64(ns)/1e6)
-}
-
-// short is a kernel's or range's name without what makes C++ names long: return type, namespaces, template
-// arguments, parameters.
-func short(name string) string {
-	s := strings.TrimPrefix(name, "void ")
-	depth := 0
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == '<':
-			depth++
-		case r == '>' && depth > 0:
-			depth--
-		case r == '(' && depth == 0 && i > 0 && !strings.HasPrefix(s[i:], "(anonymous"):
-			if b.Len() > 0 && strings.Contains(name, "::") || strings.HasSuffix(name, ")") && strings.HasPrefix(name, "void ") {
-				return lastPart(b.String())
-			}
-			b.WriteRune(r)
-		case depth == 0:
-			b.WriteRune(r)
-		}
-	}
-	if strings.HasPrefix(name, "void ") {
-		return lastPart(b.String())
-	}
-	return b.String()
-}
-
-func lastPart(s string) string {
-	s = strings.TrimRight(s, " :")
-	if i := strings.LastIndex(s, "::"); i >= 0 {
-		return s[i+2:]
-	}
-	return s
 }

@@ -40,3 +40,58 @@ func isStep(name string) bool {
 	}
 	return false
 }
+
+// isLoading tells calls that load code, which happens once.
+func isLoading(call string) bool {
+	return strings.Contains(call, "ModuleLoad") || strings.Contains(call, "LibraryLoad") || strings.Contains(call, "LinkComplete") || strings.Contains(call, "GraphInstantiate")
+}
+
+// Short is a C++ name without return type, namespaces, template arguments and parameters, which make it long. Other
+// names stay as they are.
+func Short(name string) string {
+	if !strings.ContainsAny(name, "<(") || strings.Contains(name, ".py(") || strings.Contains(name, " (") && !strings.HasPrefix(name, "void ") {
+		return name
+	}
+	s := strings.ReplaceAll(strings.TrimPrefix(name, "void "), "(anonymous namespace)::", "")
+	var b strings.Builder
+	depth := 0
+	for _, r := range s {
+		switch {
+		case r == '<':
+			depth++
+		case r == '>':
+			depth = max(0, depth-1)
+		case depth > 0:
+		case r == '(' && b.Len() > 0:
+			return named(b.String(), s)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return named(b.String(), s)
+}
+
+func named(stripped, whole string) string {
+	last := lastPart(stripped)
+	if last == "Kernel" || last == "Kernel2" || last == "device_kernel" {
+		return inner(whole)
+	}
+	return last
+}
+
+// inner is what a generic kernel such as cutlass::Kernel<gemm_128x64<...>> runs: its first template argument.
+func inner(s string) string {
+	_, arg, ok := strings.Cut(s, "<")
+	if i := strings.IndexAny(arg, "<,>("); ok && i > 0 {
+		return lastPart(arg[:i])
+	}
+	return s
+}
+
+func lastPart(s string) string {
+	s = strings.TrimRight(s, " :")
+	if i := strings.LastIndex(s, "::"); i >= 0 && i+2 < len(s) {
+		s = s[i+2:]
+	}
+	return s
+}

@@ -102,6 +102,7 @@ type Cause string
 const (
 	CauseSync       Cause = "sync"          // the host waited for the device, then launched
 	CauseCopy       Cause = "copy"          // data was moved meanwhile
+	CauseStartup    Cause = "start-up"      // code was loaded, once
 	CauseLaunch     Cause = "launch"        // the host launched as fast as it could
 	CauseHost       Cause = "host"          // the host did something else
 	CauseComm       Cause = "communication" // waited for communication
