@@ -28,6 +28,7 @@ type commands struct {
 	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
+	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
 }
 
 type versionCmd struct{}
