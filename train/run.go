@@ -134,6 +134,7 @@ func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Use(c.Recompute)
 	if err := m.Shards.Load(m.Shards.Table.Init(c.Seed)); err != nil {
 		return nil, err
 	}
