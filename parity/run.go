@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		if !o.On.Dry {
 			c.add(m.Shards, r, loss, norm)
 		}
-		r.Dev.Log = nil
+		r.Dev.Log, r.Grp.Meter = nil, nil
 		for i := range o.Steps {
 			r.Grp.Barrier("timing", s.Mesh.Every())
 			start := time.Now()
@@ -78,6 +79,9 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		}
 		return nil
 	})
+	if err == nil && !o.On.Dry {
+		err = c.complete(in.Config.Table(s))
+	}
 	return res, err
 }
 
@@ -130,14 +134,14 @@ func (c *collector) add(sh *parallel.Shards, r *train.Rank, loss, norm float64) 
 	}
 }
 
-// complete tells whether every element of every parameter was delivered by some rank.
-func (c *collector) complete(t param.Table) bool {
+// complete refuses gradients of which some element rests on no rank.
+func (c *collector) complete(t param.Table) error {
 	for i := range t {
-		for _, ok := range c.seen[t[i].Name] {
+		for k, ok := range c.seen[t[i].Name] {
 			if !ok {
-				return false
+				return fmt.Errorf("parity: no rank has element %d of the gradient of %s", k, t[i].Name)
 			}
 		}
 	}
-	return true
+	return nil
 }

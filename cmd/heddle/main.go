@@ -22,6 +22,7 @@ type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
 	Train   trainCmd   `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
+	Compare compareCmd `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
