@@ -41,7 +41,7 @@ func (g *Group) ToHeads(site string, h Heads, ts ...tensor.Tensor) []tensor.Tens
 			g.dev.CopyBox(x.send(j, i), t, compute.Box{DstLo: make([]int, len(box)), SrcLo: headCorner(t, box, j/nRep, j%nRep), Dims: box})
 		}
 	}
-	g.exchange(x, axes, ts[0], out[0])
+	g.exchange(x, axes, ts, out[0])
 	for j := range p {
 		for i, t := range out {
 			box := x.shapes[i]
@@ -82,7 +82,7 @@ func (g *Group) ToTokens(site string, h Heads, ts ...tensor.Tensor) []tensor.Ten
 			g.dev.CopyBox(x.send(j, i), t, compute.Box{DstLo: make([]int, len(box)), SrcLo: at(box, t.Index('s'), j*box[t.Index('s')]), Dims: box})
 		}
 	}
-	g.exchange(x, axes, ts[0], out[0])
+	g.exchange(x, axes, ts, out[0])
 	for j := range p {
 		for i, t := range out {
 			box := x.shapes[i]
@@ -151,9 +151,9 @@ func (x *exchange) recv(peer, i int) tensor.Tensor {
 	return x.in.As(x.letters[i], x.shapes[i], peer*x.part+x.offset[i])
 }
 
-func (g *Group) exchange(x *exchange, axes mesh.Set, from, to tensor.Tensor) {
+func (g *Group) exchange(x *exchange, axes mesh.Set, from []tensor.Tensor, to tensor.Tensor) {
 	o := &Op{Kind: AllToAll, Site: x.site, Src: x.out, Dst: x.in}
-	began := g.start(o, axes, from, to)
+	began := g.start(o, axes, to, from...)
 	g.wait(o, axes, began)
 }
 
@@ -186,7 +186,7 @@ func (g *Group) AllToAllV(site string, t tensor.Tensor, axes mesh.Set, send, rec
 		return out
 	}
 	o.Src, o.Dst = t, out
-	began := g.start(o, axes, t, out)
+	began := g.start(o, axes, out, t)
 	g.wait(o, axes, began)
 	return out
 }

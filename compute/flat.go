@@ -4,7 +4,7 @@ import "heddle/tensor"
 
 // Zero sets t to zero.
 func (d *Device) Zero(t tensor.Tensor) {
-	d.run(Call{Op: "zero", Detail: d.detail(t)}, func() { d.leaf.Zero(t) })
+	d.run(Call{Op: "zero", Args: d.args(t)}, func() { d.leaf.Zero(t) })
 }
 
 // Copy copies src to dst, of equal size.

@@ -97,3 +97,28 @@ func TestCompareRefusesWithTheNearestLegalValue(t *testing.T) {
 		}
 	}
 }
+
+func TestWalkLaysSchemesSideBySide(t *testing.T) {
+	code, out, errs := command("walk", "--schemes", "megatron4,ulysses4")
+	if code != cli.OK {
+		t.Fatalf("code %d, stderr %q", code, errs)
+	}
+	for _, want := range []string{"all-gather S(s) → R ", "reduce-scatter P → S(s) ", "all-to-all S(s)·S(s) → S(gr) ", "R·S(gr) → S(gr) ", "10 collectives", " 4 collectives"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	code, out, errs = command("walk", "--schemes", "tp2", "--json")
+	var v struct {
+		Lines []struct {
+			Name  string
+			Cells []struct{ Op, After string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != cli.OK || len(v.Lines) < 40 || v.Lines[0].Name != "norm" || v.Lines[0].Cells[0].After != "R" && v.Lines[0].Cells[0].After != "I" {
+		t.Errorf("code %d, %v, stderr %q, stdout %.300s", code, err, errs, out)
+	}
+	if code, _, errs := command("walk", "--schemes", "ulysses3"); code != cli.Invalid || !strings.Contains(errs, "cp may be 2 or 4") {
+		t.Errorf("code %d, stderr %q", code, errs)
+	}
+}

@@ -63,6 +63,10 @@ func unitOf(c *parity.Comparison) unit {
 	for _, r := range c.Schemes {
 		top = max(top, r.Bytes.Total(), r.Peak)
 	}
+	return unitFor(top)
+}
+
+func unitFor(top int64) unit {
 	for _, u := range []unit{{"KiB", 1 << 10}, {"MiB", 1 << 20}} {
 		if u.of(top) < 1e4 {
 			return u

@@ -23,6 +23,7 @@ type commands struct {
 
 	Train   trainCmd   `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
 	Compare compareCmd `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
+	Walk    walkCmd    `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
