@@ -126,7 +126,7 @@ func (g *Group) allReduce(o *Op, t tensor.Tensor, axes mesh.Set, to mesh.Place) 
 	if axes == 0 {
 		return Done(t)
 	}
-	fault := g.altered(o)
+	fault := g.altered(o, axes)
 	switch {
 	case fault == Drop:
 		return Done(t)
@@ -205,7 +205,7 @@ func (g *Group) StartReduceScatter(site string, t tensor.Tensor, axes mesh.Set, 
 }
 
 func (g *Group) reduceScatter(o *Op, t tensor.Tensor, axes mesh.Set, letter byte) *Handle {
-	site, fault := o.Site, g.altered(o)
+	site, fault := o.Site, g.altered(o, axes)
 	switch fault {
 	case Drop:
 		return Done(t)

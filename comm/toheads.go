@@ -83,15 +83,42 @@ func (g *Group) ToTokens(site string, h Heads, ts ...tensor.Tensor) []tensor.Ten
 		}
 	}
 	g.exchange(x, axes, ts, out[0])
+	fault := None
+	if nRep > 1 && summed(out) {
+		fault = g.altered(&Op{Kind: AllToAll, Site: site}, h.Rep)
+	}
+	g.collect(out, x, nRep, fault)
+	g.dev.Free(x.out, x.in)
+	return out
+}
+
+// summed tells whether a tensor is there of which each rank of Rep has a part.
+func summed(ts []tensor.Tensor) bool {
+	for _, t := range ts {
+		if !t.Has('r') {
+			return true
+		}
+	}
+	return false
+}
+
+// collect takes what every rank sent to its place among the heads and sums the parts of copied heads in rank order.
+func (g *Group) collect(out []tensor.Tensor, x *exchange, nRep int, fault Alteration) {
+	p := x.out.Dims[0]
 	for j := range p {
 		for i, t := range out {
 			box := x.shapes[i]
 			copied := !t.Has('r') && j%nRep > 0
-			g.dev.CopyBox(t, x.recv(j, i), compute.Box{DstLo: headCorner(t, box, j/nRep, j%nRep), SrcLo: make([]int, len(box)), Dims: box, Add: copied})
+			b := compute.Box{DstLo: headCorner(t, box, j/nRep, j%nRep), SrcLo: make([]int, len(box)), Dims: box, Add: copied && fault != Swap}
+			if copied && fault == Drop {
+				continue
+			}
+			g.dev.CopyBox(t, x.recv(j, i), b)
+			if b.Add = true; !t.Has('r') && fault == Double {
+				g.dev.CopyBox(t, x.recv(j, i), b)
+			}
 		}
 	}
-	g.dev.Free(x.out, x.in)
-	return out
 }
 
 // cut divides dims at t's letter by n.

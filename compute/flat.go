@@ -32,7 +32,7 @@ func (d *Device) AddSumSquares(out, x tensor.Tensor) {
 
 // ClipScale is the factor of gradient clipping, min(1, limit/(√sq + 1e-6)), from the squared global norm; limit 0 gives 1.
 func (d *Device) ClipScale(sq tensor.Tensor, limit float64) tensor.Tensor {
-	out := d.New(d.Type, "", nil, sq.At)
+	out := d.New(d.Type, "", nil, d.pointwise("clip scale", "", "", sq))
 	d.run(Call{Op: "clip scale"}, func() { d.leaf.ClipScale(out, sq, limit) })
 	return out
 }

@@ -21,7 +21,7 @@ type Result struct {
 	Loss   float64
 	Norm   float64              // of the whole gradient, as the optimiser sees it
 	Grads  map[string][]float64 // whole, unpadded, by parameter name
-	Spread float64              // largest difference between two ranks' copies of one gradient element
+	Spread float64              // largest difference between two ranks' copies of a gradient element, the loss or the norm
 	Ranks  []RankResult
 	Step   time.Duration
 }
@@ -31,6 +31,8 @@ type RankResult struct {
 	Memory compute.Memory
 	Calls  []compute.Call
 	Meter  *comm.Meter
+	Loss   float64
+	Norm   float64
 }
 
 // Options of one run.
@@ -63,9 +65,9 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		}
 		r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
 		loss, norm := gradient(m, r, in)
-		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter}
+		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter, Loss: loss, Norm: norm}
 		if !o.On.Dry {
-			c.add(m.Shards, r, loss, norm)
+			c.add(m.Shards, r)
 		}
 		r.Dev.Log, r.Grp.Meter = nil, nil
 		for i := range o.Steps {
@@ -80,7 +82,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		return nil
 	})
 	if err == nil && !o.On.Dry {
-		err = c.complete(in.Config.Table(s))
+		err = c.finish(in.Config.Table(s))
 	}
 	return res, err
 }
@@ -108,12 +110,9 @@ type collector struct {
 	seen map[string][]bool
 }
 
-func (c *collector) add(sh *parallel.Shards, r *train.Rank, loss, norm float64) {
+func (c *collector) add(sh *parallel.Shards, r *train.Rank) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.Index == 0 {
-		c.res.Loss, c.res.Norm = loss, norm
-	}
 	for _, p := range sh.Pieces() {
 		g := r.Dev.Download(p.Grad)
 		if c.res.Grads[p.Row.Name] == nil {
@@ -134,8 +133,12 @@ func (c *collector) add(sh *parallel.Shards, r *train.Rank, loss, norm float64) 
 	}
 }
 
-// complete refuses gradients of which some element rests on no rank.
-func (c *collector) complete(t param.Table) error {
+// finish compares the ranks' losses and norms and refuses gradients of which some element rests on no rank.
+func (c *collector) finish(t param.Table) error {
+	c.res.Loss, c.res.Norm = c.res.Ranks[0].Loss, c.res.Ranks[0].Norm
+	for _, r := range c.res.Ranks {
+		c.res.Spread = max(c.res.Spread, math.Abs(r.Loss-c.res.Loss), math.Abs(r.Norm-c.res.Norm))
+	}
 	for i := range t {
 		for k, ok := range c.seen[t[i].Name] {
 			if !ok {
