@@ -4,7 +4,7 @@ import "heddle/tensor"
 
 // Zero sets t to zero.
 func (d *Device) Zero(t tensor.Tensor) {
-	d.run(Call{Op: "zero", Detail: d.detail(t)}, func() { d.leaf.Zero(t) })
+	d.run(Call{Op: "zero", Args: d.args(t)}, func() { d.leaf.Zero(t) })
 }
 
 // Copy copies src to dst, of equal size.
@@ -32,7 +32,7 @@ func (d *Device) AddSumSquares(out, x tensor.Tensor) {
 
 // ClipScale is the factor of gradient clipping, min(1, limit/(√sq + 1e-6)), from the squared global norm; limit 0 gives 1.
 func (d *Device) ClipScale(sq tensor.Tensor, limit float64) tensor.Tensor {
-	out := d.New(d.Type, "", nil, sq.At)
+	out := d.New(d.Type, "", nil, d.pointwise("clip scale", "", "", sq))
 	d.run(Call{Op: "clip scale"}, func() { d.leaf.ClipScale(out, sq, limit) })
 	return out
 }
