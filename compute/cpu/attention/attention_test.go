@@ -22,7 +22,7 @@ func machineSets(t testing.TB) []blas.Set {
 	return sets
 }
 
-// cases go around the tiles of 48 queries and 64 keys.
+// cases go around the tiles of 24 and 48 queries and 64 keys.
 func cases() []Shape {
 	rising := func(n, start, gap int) []int {
 		p := make([]int, n)
