@@ -46,7 +46,7 @@ type Grads[T Float] struct {
 // queries a tile waste little above the diagonal; backward multiplies over
 // queries too and wants more of them.
 const (
-	forwardRows  = 24
+	forwardRows  = 36
 	backwardRows = 48
 	keyTile      = 64
 )

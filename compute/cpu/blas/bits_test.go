@@ -197,3 +197,15 @@ func TestRunCallsEachOnce(t *testing.T) {
 		p.Close()
 	}
 }
+
+// With one thread a product allocates nothing once the scratch has grown.
+func TestNoAllocation(t *testing.T) {
+	for _, set := range machineSets(t) {
+		p := NewPoolFor(set, 1)
+		r := rand.New(rand.NewPCG(4, 4))
+		g, _ := product[float32](r, shape{30, 90, 70}, true, true, false)
+		if n := testing.AllocsPerRun(10, func() { Gemm(p, g) }); n != 0 {
+			t.Errorf("%v: %g allocations a product, want 0", set, n)
+		}
+	}
+}

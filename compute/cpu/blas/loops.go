@@ -12,7 +12,10 @@ func blockLen(k int) int {
 }
 
 // scratch is what a thread packs into.
-type scratch[T Float] struct{ a, b, edge []T }
+type scratch[T Float] struct {
+	a, b, edge []T
+	strip      strip[T] // what a kernel is called with
+}
 
 func grow[T Float](buf *[]T, n int) []T {
 	if cap(*buf) < n {
@@ -201,7 +204,8 @@ func padded(panel int) int { return panel + 16 }
 // each panel of B meets every tile of A.
 func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span) {
 	mr, nr, ldc := l.kern.mr, l.kern.nr, l.g.LDC
-	t := strip[T]{depth: s.depth, ldc: ldc, add: s.add, edge: grow(&sc.edge, mr*nr)}
+	t := &sc.strip
+	*t = strip[T]{depth: s.depth, ldc: ldc, add: s.add, edge: grow(&sc.edge, mr*nr)}
 	mc := l.kern.mc
 	for i0 := s.i0; i0 < s.i1; i0 += mc {
 		n := min(mc, s.i1-i0)
@@ -213,10 +217,11 @@ func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span)
 				t.tiles, t.rows = r.strip(n-i, mr)
 				t.a, t.astep = r.at(i, mr, t.rows)
 				t.c = c[(i0+i)*ldc+s.j+q:]
-				l.kern.strip(&t)
+				l.kern.strip(t)
 			}
 		}
 	}
+	*t = strip[T]{} // keep nobody's memory alive
 }
 
 // packedRows is a block of rows of A as tiles read it.
