@@ -19,6 +19,11 @@ func Backward[T Float](p *blas.Pool, s Shape, t Tensors[T], d Grads[T], scratch 
 	s.fill()
 	s.check()
 	checkTensors(&s, &t)
+	if d.Delta == nil {
+		checkOutput(&s, t.O)
+	} else {
+		checkLen("delta", len(d.Delta), s.B*s.Sq*s.G*s.R)
+	}
 	checkLen("do", len(d.DO), s.B*s.Sq*s.G*s.R*s.D)
 	checkLen("dq", len(d.DQ), need(s.B, s.Sq, s.G*s.R*s.D, s.QBatch, s.QRow))
 	checkLen("dk", len(d.DK), need(s.B, s.Sk, s.G*s.D, s.KBatch, s.KRow))
@@ -121,7 +126,11 @@ func (w *backward[T]) rows(b, a, i, n int) {
 	dq := w.d.DQ[b*s.QBatch+i*s.QRow+a*s.D:]
 	for r := range n {
 		at := (row + r*heads) * s.D
-		w.delta[r] = vec.Dot(w.d.DO[at:at+s.D], w.t.O[at:at+s.D])
+		if w.d.Delta != nil {
+			w.delta[r] = w.d.Delta[row+r*heads]
+		} else {
+			w.delta[r] = vec.Dot(w.d.DO[at:at+s.D], w.t.O[at:at+s.D])
+		}
 		clear(dq[r*s.QRow:][:s.D])
 	}
 	w.bQ.Reuse(w.pool, w.queries, n, s.D)

@@ -20,6 +20,7 @@ func Forward[T Float](p *blas.Pool, s Shape, t Tensors[T], scratch []T) {
 	s.fill()
 	s.check()
 	checkTensors(&s, &t)
+	checkOutput(&s, t.O)
 	each := cut(p, &scratch, forwardLen[T](p, &s))
 	p.Run(s.B*s.G, func(worker, task int) {
 		f := forward[T]{s: &s, t: &t, pool: p.Worker(worker)}

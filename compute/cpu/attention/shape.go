@@ -38,6 +38,7 @@ type Tensors[T Float] struct {
 // Grads are what Backward reads and writes beside Tensors.
 type Grads[T Float] struct {
 	DO     []T // [B, Sq, A, D], dense
+	Delta  []T // [B, Sq, A], Σ_d do·o; nil: computed from O
 	DQ     []T // like Q, overwritten
 	DK, DV []T // like K, overwritten
 }
@@ -118,8 +119,11 @@ func checkTensors[T Float](s *Shape, t *Tensors[T]) {
 	checkLen("q", len(t.Q), need(s.B, s.Sq, width, s.QBatch, s.QRow))
 	checkLen("k", len(t.K), need(s.B, s.Sk, s.G*s.D, s.KBatch, s.KRow))
 	checkLen("v", len(t.V), need(s.B, s.Sk, s.G*s.D, s.KBatch, s.KRow))
-	checkLen("o", len(t.O), s.B*s.Sq*width)
 	checkLen("lse", len(t.LSE), s.B*s.Sq*s.G*s.R)
+}
+
+func checkOutput[T Float](s *Shape, o []T) {
+	checkLen("o", len(o), s.B*s.Sq*s.G*s.R*s.D)
 }
 
 // visible is how many keys, from key 0, query i of sequence b attends to. from

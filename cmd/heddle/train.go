@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heddle/internal/cli"
+	"heddle/train"
+)
+
+type trainCmd struct {
+	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides."`
+	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
+	Data        []string `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
+	Out         string   `help:"The run's folder. Default: runs/ and the time."`
+	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
+	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed."`
+	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
+	DryRun      bool     `help:"Print configuration, parameters, memory, steps and tokens, and stop."`
+
+	step int // of --resume; -1: the newest
+}
+
+func (trainCmd) Help() string {
+	return `heddle train
+    trains a small Qwen3 on the Go source tree with four local ranks (fsdp 2 × tp 2, Megatron sequence parallelism)
+heddle train --resume=runs/20260101-120000
+    goes on from the newest checkpoint of that run, bit for bit as if it had not stopped
+heddle train steps=500 parallel.fsdp=1 parallel.cp=2 parallel.tp=1 parallel.sp=ulysses --data ./notes --nproc 2
+    two ranks, Ulysses, one's own text`
+}
+
+func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
+	if err := c.findRun(); err != nil {
+		return err
+	}
+	cfg, from, err := c.config()
+	if err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	if c.PrintConfig {
+		return env.Emit(cfg, func(w io.Writer) { io.WriteString(w, cli.PrintConfig(cfg, from)) })
+	}
+	if c.DryRun {
+		return c.dryRun(env, cfg, from)
+	}
+	if len(cfg.Data.Paths) == 0 {
+		if cfg.Data.Paths, err = goroot(ctx); err != nil {
+			return err
+		}
+	}
+	p := &trainPrinter{env: env, start: time.Now(), total: cfg.Steps}
+	job, err := train.Prepare(cfg, p.talk)
+	if err != nil {
+		return exitOf(err)
+	}
+	if cfg.Out == "" {
+		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))
+	}
+	folder, err := c.folder(job, cfg, from, os.Args, p)
+	if err != nil {
+		return err
+	}
+	p.talk("%d parameters, %d ranks, run folder %s\n", job.Config.Model.Table(job.Scheme).Elems(), job.Scheme.Mesh.Size(), cfg.Out)
+	p.begin()
+	var failed error
+	res, err := job.Run(ctx, func(e train.Event) {
+		p.event(e)
+		failed = errors.Join(failed, folder.Add(e))
+	})
+	p.end()
+	if err = errors.Join(err, failed); err != nil {
+		return exitOf(err)
+	}
+	if err := folder.Finish(job, res); err != nil {
+		return err
+	}
+	out := summary(job, res, cfg.Out)
+	if err := env.Emit(out, func(w io.Writer) { printSummary(w, out, job, res) }); err != nil {
+		return err
+	}
+	if res.Stopped {
+		return cli.Exitf(cli.Signal+2, "stopped after step %d; the weights are saved", res.Steps)
+	}
+	return nil
+}
+
+// config is defaults, file, environment, overrides and flags, in rising order.
+func (c *trainCmd) config() (train.Config, cli.Origins, error) {
+	cfg, args, file := train.Default(), c.Args, ""
+	if c.Resume != "" {
+		file = filepath.Join(c.Resume, "config.yaml")
+	}
+	if len(args) > 0 && !strings.Contains(args[0], "=") {
+		file, args = args[0], args[1:]
+	}
+	from, err := cli.LoadConfig(&cfg, file, os.Environ(), args)
+	if err != nil {
+		return cfg, nil, err
+	}
+	if len(c.Data) > 0 {
+		cfg.Data.Paths, from["data.paths"] = c.Data, "--data"
+	}
+	if len(cfg.Data.Paths) > 0 && from["data.suffix"] == "" {
+		cfg.Data.Suffix = "" // one's own text is whatever stands there
+	}
+	if c.Out != "" {
+		cfg.Out, from["out"] = c.Out, "--out"
+	}
+	if c.Resume != "" {
+		cfg.Out, from["out"] = c.Resume, "--resume"
+	}
+	if n := cfg.Parallel.World(); c.Nproc != 0 && c.Nproc != n {
+		l := cfg.Parallel
+		return cfg, nil, fmt.Errorf("train: --nproc %d is not dp %d × fsdp %d × pp %d × cp %d × tp %d = %d; hint: --nproc %d, or parallel.fsdp=%d", c.Nproc, l.DP, l.FSDP, l.PP, l.CP, l.TP, n, n, max(1, c.Nproc*l.FSDP/n))
+	}
+	_, err = cfg.Check()
+	return cfg, from, err
+}
+
+// goroot is the source tree of this machine's Go.
+func goroot(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, &cli.Error{Code: cli.Absent, Err: fmt.Errorf("train: go is needed to find its source tree: %w", err), Hint: "install Go, or name text with --data"}
+	}
+	return []string{filepath.Join(strings.TrimSpace(string(out)), "src")}, nil
+}
+
+// exitOf gives an error of the library its exit code.
+func exitOf(err error) error {
+	if _, ok := errors.AsType[*train.Invalid](err); ok {
+		return cli.Exit(cli.Invalid, err)
+	}
+	return err
+}
+
+func (c *trainCmd) dryRun(env *cli.Env, cfg train.Config, from cli.Origins) error {
+	s, err := cfg.Check()
+	if err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	mem, err := train.DryRun(cfg)
+	if err != nil {
+		return exitOf(err)
+	}
+	m := train.MemoryOf(mem)
+	tokens := int64(cfg.Steps) * int64(cfg.Batch) * int64(cfg.Seq)
+	out := map[string]any{"parameters": cfg.Model.Table(s).Elems(), "ranks": s.Mesh.Size(), "steps": cfg.Steps, "tokens": tokens, "memory": m}
+	return env.Emit(out, func(w io.Writer) {
+		io.WriteString(w, cli.PrintConfig(cfg, from))
+		fmt.Fprintf(w, "\n%d parameters on %d ranks; %d steps, %d tokens\n\n", cfg.Model.Table(s).Elems(), s.Mesh.Size(), cfg.Steps, tokens)
+		printMemory(w, m)
+	})
+}
+
+// overridesFirst moves key=value words that stand after flags to the front, so that they may stand anywhere: the parser wants
+// positional words together. A word after a flag that takes a value is that value.
+func overridesFirst(args []string) []string {
+	if len(args) == 0 || args[0] != "train" {
+		return args
+	}
+	var front, rest []string
+	for i := 1; i < len(args); i++ {
+		if args[i] == "--resume" { // its value, if any, stands after "="
+			args[i] = bareResume
+		}
+		key, _, is := strings.Cut(args[i], "=")
+		before := args[i-1]
+		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && before != "--json" && before != "--print-config" && before != "--dry-run" && before != bareResume
+		if is && !value && !strings.HasPrefix(key, "-") {
+			front = append(front, args[i])
+		} else {
+			rest = append(rest, args[i])
+		}
+	}
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // the configuration file stays first
+		return append(append([]string{"train", rest[0]}, front...), rest[1:]...)
+	}
+	return append(append([]string{"train"}, front...), rest...)
+}

@@ -1,0 +1,158 @@
+// Package local runs ranks as goroutines of one process: collectives copy straight from one rank's memory to another's, in
+// rank order, so that results depend on nothing but the data.
+//
+// A World joins the ranks; Leaf is one rank's end. Every wait has a deadline and ends when any rank aborts: nobody waits for
+// ever, and the error names the call and who is missing. Start with World, then meet in meeting.go.
+package local
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"heddle/comm"
+)
+
+// World is what the ranks of one run share.
+type World struct {
+	size     int
+	deadline time.Duration
+
+	mu       sync.Mutex
+	meetings map[key]*meeting
+	pending  []*comm.Op // what each rank waits for, nil when it does not
+
+	abort sync.Once
+	ended chan struct{}
+	cause error
+}
+
+// key names one collective: its ranks and its number among theirs. Pairs (send/recv) count apart from groups.
+type key struct {
+	ranks string
+	pair  bool
+	seq   uint64
+}
+
+// NewWorld makes a world of size ranks whose waits end after deadline.
+func NewWorld(size int, deadline time.Duration) *World {
+	return &World{size: size, deadline: deadline, meetings: map[key]*meeting{}, pending: make([]*comm.Op, size), ended: make(chan struct{})}
+}
+
+// Abort ends every wait, now and later, with the first cause given.
+func (w *World) Abort(cause error) {
+	w.abort.Do(func() {
+		w.cause = cause
+		close(w.ended)
+	})
+}
+
+// Cause is the first cause of Abort, nil while the run goes on.
+func (w *World) Cause() error {
+	select {
+	case <-w.ended:
+		return w.cause
+	default:
+		return nil
+	}
+}
+
+// Leaf is rank's end of the world.
+func (w *World) Leaf(rank int) *Leaf { return &Leaf{world: w, rank: rank} }
+
+// Leaf implements comm.Leaf for one rank.
+type Leaf struct {
+	world *World
+	rank  int
+	timer *time.Timer
+}
+
+// Abort ends the run for every rank.
+func (l *Leaf) Abort(cause error) { l.world.Abort(cause) }
+
+// Start posts the op where its peers find it.
+func (l *Leaf) Start(o *comm.Op) {
+	m := l.world.meeting(o)
+	m.post(l.world, o)
+}
+
+// Wait moves the data once every rank has posted.
+func (l *Leaf) Wait(o *comm.Op) error {
+	w := l.world
+	w.setPending(l.rank, o)
+	defer w.setPending(l.rank, nil)
+	m := w.meeting(o)
+	if err := l.pass(m, o, posted); err != nil {
+		return err
+	}
+	if o.Kind == comm.Barrier {
+		w.leave(m, o)
+		return nil
+	}
+	o.Received = move(o, m.ops, first)
+	if o.Kind == comm.AllReduceSum || o.Kind == comm.AllReduceMax { // each chunk is reduced; now gather the others'
+		m.arrive(reduced)
+		if err := l.pass(m, o, reduced); err != nil {
+			return err
+		}
+		o.Received += move(o, m.ops, second)
+	}
+	m.arrive(read)
+	if err := l.pass(m, o, read); err != nil { // nobody reads this rank's memory any more
+		return err
+	}
+	w.leave(m, o)
+	return nil
+}
+
+// pass waits for a stage of the meeting to be complete.
+func (l *Leaf) pass(m *meeting, o *comm.Op, s stage) error {
+	done := m.stages[s].done
+	select {
+	case <-done: // without a timer where nothing is to be waited for
+		return nil
+	case <-l.world.ended:
+		return l.world.cause
+	default:
+	}
+	if l.timer == nil {
+		l.timer = time.NewTimer(l.world.deadline)
+	} else {
+		l.timer.Reset(l.world.deadline)
+	}
+	defer l.timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-l.world.ended:
+		return l.world.cause
+	case <-l.timer.C:
+		err := l.world.late(m, o)
+		l.world.Abort(err)
+		return l.world.cause
+	}
+}
+
+func (w *World) setPending(rank int, o *comm.Op) {
+	w.mu.Lock()
+	w.pending[rank] = o
+	w.mu.Unlock()
+}
+
+// late says who has not come to o, and where those ranks are.
+func (w *World) late(m *meeting, o *comm.Op) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	missing := ""
+	for i, r := range o.Ranks {
+		if m.ops[i] != nil {
+			continue
+		}
+		where := "not in a collective"
+		if p := w.pending[r]; p != nil {
+			where = "in " + p.Signature()
+		}
+		missing += fmt.Sprintf("; rank %d is missing (%s)", r, where)
+	}
+	return fmt.Errorf("comm: rank %d waited %v in %s over %s, call %d%s", o.Ranks[o.Me], w.deadline, o.Signature(), o.Axes, o.Seq, missing)
+}

@@ -1,0 +1,186 @@
+// Package cpu is the CPU machine: compute.Leaf over slices, float32 and float64 from one source. The inner loops are in blas
+// (matrix products), vec (rows) and attention; here they meet tensors.
+package cpu
+
+import (
+	"unsafe"
+
+	"heddle/compute"
+	"heddle/compute/cpu/blas"
+	"heddle/compute/cpu/vec"
+	"heddle/tensor"
+)
+
+// Leaf implements compute.Leaf with weights and activations of type T.
+type Leaf[T blas.Float] struct {
+	pool *blas.Pool
+	free map[int][][]uint64 // memory to use again, by size: a step allocates the same sizes as the one before
+	rope ropeTable[T]
+	work []T // scratch of attention
+	ints []int
+}
+
+// New makes the leaf of one rank, which computes on the pool's threads.
+func New[T blas.Float](pool *blas.Pool) *Leaf[T] {
+	return &Leaf[T]{pool: pool, free: map[int][][]uint64{}}
+}
+
+var (
+	_ compute.Leaf = (*Leaf[float32])(nil)
+	_ compute.Leaf = (*Leaf[float64])(nil)
+)
+
+// Alloc gives memory in multiples of 8 bytes; what it holds is undefined.
+func (l *Leaf[T]) Alloc(bytes int) tensor.Mem {
+	words := max(1, (bytes+7)/8)
+	var m []uint64
+	if f := l.free[words]; len(f) > 0 {
+		m, l.free[words] = f[len(f)-1], f[:len(f)-1]
+	} else {
+		m = make([]uint64, words)
+	}
+	return tensor.Mem{Ptr: unsafe.Pointer(&m[0])}
+}
+
+// Free keeps the memory for the next Alloc of its size.
+func (l *Leaf[T]) Free(m tensor.Mem, bytes int) {
+	words := max(1, (bytes+7)/8)
+	l.free[words] = append(l.free[words], unsafe.Slice((*uint64)(m.Ptr), words))
+}
+
+func data[T blas.Float](t tensor.Tensor) []T { return tensor.View[T](t) }
+
+// Gemm is blas.Gemm on dense matrices.
+func (l *Leaf[T]) Gemm(g compute.Gemm, c, a, b tensor.Tensor) {
+	p := blas.Params[T]{M: g.M, N: g.N, K: g.K, A: data[T](a), B: data[T](b), C: data[T](c), LDA: g.K, LDB: g.N, LDC: g.N,
+		TransA: g.TransA, TransB: g.TransB, Accumulate: g.Accumulate}
+	if g.TransA {
+		p.LDA = g.M
+	}
+	if g.TransB {
+		p.LDB = g.K
+	}
+	blas.Gemm(l.pool, &p)
+}
+
+// Add is y = a + b.
+func (l *Leaf[T]) Add(y, a, b tensor.Tensor) { vec.Add(data[T](y), data[T](a), data[T](b)) }
+
+// Norm is vec.RMSNorm a row.
+func (l *Leaf[T]) Norm(y, rstd, x, w tensor.Tensor, eps float64) {
+	vec.RMSNorm(data[T](y), data[T](x), data[T](w), data[T](rstd), T(eps))
+}
+
+// NormAgain is y = x·rstd·w, in the order of Norm so that the bits are the same.
+func (l *Leaf[T]) NormAgain(y, x, rstd, w tensor.Tensor) {
+	out, in, weight := data[T](y), data[T](x), data[T](w)
+	n := len(weight)
+	for r, s := range data[T](rstd) {
+		o, v := out[r*n:r*n+n], in[r*n:r*n+n]
+		for i, g := range weight {
+			o[i] = v[i] * s * g
+		}
+	}
+}
+
+// NormBack is the gradient of a row and of the weights.
+func (l *Leaf[T]) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
+	vec.RMSNormBackward(data[T](dx), data[T](dy), data[T](x), data[T](w), data[T](rstd), false)
+	if compute.Wanted(dw) {
+		vec.RMSNormWeights(data[T](dw), data[T](dy), data[T](x), data[T](rstd), w.Elems())
+	}
+}
+
+// SwiGLU is silu(gate)·up.
+func (l *Leaf[T]) SwiGLU(y, gate, up tensor.Tensor) {
+	vec.SwiGLU(data[T](y), data[T](gate), data[T](up))
+}
+
+// SwiGLUBack is its gradient.
+func (l *Leaf[T]) SwiGLUBack(dgate, dup, dy, gate, up tensor.Tensor) {
+	vec.SwiGLUBackward(data[T](dgate), data[T](dup), data[T](dy), data[T](gate), data[T](up))
+}
+
+// Zero clears t.
+func (l *Leaf[T]) Zero(t tensor.Tensor) {
+	if t.Type == tensor.I32 {
+		clear(tensor.View[int32](t))
+		return
+	}
+	clear(data[T](t))
+}
+
+// Copy copies dense data.
+func (l *Leaf[T]) Copy(dst, src tensor.Tensor) {
+	if dst.Type == tensor.I32 {
+		copy(tensor.View[int32](dst), tensor.View[int32](src))
+		return
+	}
+	copy(data[T](dst), data[T](src))
+}
+
+// CopyBox walks the box row by row; trailing dims that are whole on both sides count as one row.
+func (l *Leaf[T]) CopyBox(dst, src tensor.Tensor, b compute.Box) {
+	k := len(b.Dims) - 1
+	row, dstStep, srcStep := b.Dims[k], 1, 1
+	for k > 0 && b.Dims[k] == dst.Dims[k] && b.Dims[k] == src.Dims[k] {
+		dstStep, srcStep = dstStep*dst.Dims[k], srcStep*src.Dims[k]
+		k--
+		row *= b.Dims[k]
+	}
+	if dst.Type == tensor.I32 {
+		copyRows(tensor.View[int32](dst), tensor.View[int32](src), dst.Dims, src.Dims, b, k, row, dstStep, srcStep)
+		return
+	}
+	copyRows(data[T](dst), data[T](src), dst.Dims, src.Dims, b, k, row, dstStep, srcStep)
+}
+
+// copyRows copies rows of row elements for every index of the box's dims before k; step is the size of one index of dim k.
+func copyRows[N float32 | float64 | int32](dst, src []N, dd, sd []int, b compute.Box, k, row, dstStep, srcStep int) {
+	d0, s0 := b.DstLo[k]*dstStep, b.SrcLo[k]*srcStep
+	var walk func(dim, dAt, sAt int)
+	walk = func(dim, dAt, sAt int) {
+		if dim == k {
+			to, from := dst[dAt*dd[k]*dstStep+d0:][:row], src[sAt*sd[k]*srcStep+s0:][:row]
+			if !b.Add {
+				copy(to, from)
+				return
+			}
+			for i, v := range from {
+				to[i] += v
+			}
+			return
+		}
+		for i := range b.Dims[dim] {
+			walk(dim+1, dAt*dd[dim]+b.DstLo[dim]+i, sAt*sd[dim]+b.SrcLo[dim]+i)
+		}
+	}
+	walk(0, 0, 0)
+}
+
+// Upload converts from float64; ids round to the nearest integer.
+func (l *Leaf[T]) Upload(dst tensor.Tensor, src []float64) {
+	if dst.Type == tensor.I32 {
+		for i, v := range src {
+			tensor.View[int32](dst)[i] = int32(v)
+		}
+		return
+	}
+	out := data[T](dst)
+	for i, v := range src {
+		out[i] = T(v)
+	}
+}
+
+// Download converts to float64.
+func (l *Leaf[T]) Download(dst []float64, src tensor.Tensor) {
+	if src.Type == tensor.I32 {
+		for i, v := range tensor.View[int32](src) {
+			dst[i] = float64(v)
+		}
+		return
+	}
+	for i, v := range data[T](src) {
+		dst[i] = float64(v)
+	}
+}

@@ -1,0 +1,305 @@
+package model
+
+import (
+	"fmt"
+
+	"heddle/comm"
+	"heddle/compute"
+	"heddle/mesh"
+	"heddle/parallel"
+	"heddle/param"
+	"heddle/tensor"
+)
+
+// Model is one rank's transformer: blocks without state, and the shards that hold the parameters.
+type Model struct {
+	Config Config
+	Scheme *parallel.Scheme
+	Shards *parallel.Shards
+
+	dev       *compute.Device
+	grp       *comm.Group
+	embedding embedding
+	attention attention
+	mlp       mlp
+	head      head
+	policy    Policy
+}
+
+// Policy says what Forward keeps for Backward.
+type Policy struct {
+	Mode  Keep `yaml:"mode" json:"mode"`
+	Every int  `yaml:"every" json:"every"` // with mode full: every n-th layer keeps its input only, the others are selective; 0 counts as 1
+}
+
+// Keep is how much is kept.
+type Keep string
+
+const (
+	Selective Keep = "selective" // what norms, RoPE and SwiGLU made is rebuilt from x, q, k, gate and up
+	All       Keep = "all"       // nothing is rebuilt (collectives of Enter are made again all the same)
+	Full      Keep = "full"      // only a layer's input is kept; Backward runs the layer forward again
+)
+
+// Check refuses a policy that does not exist or has no effect.
+func (p Policy) Check() error {
+	switch {
+	case p.Mode != "" && p.Mode != Selective && p.Mode != All && p.Mode != Full:
+		return fmt.Errorf("model: recompute.mode is %q, want selective, all or full", p.Mode)
+	case p.Every < 0:
+		return fmt.Errorf("model: recompute.every is %d, want 0 or more", p.Every)
+	case p.Every > 1 && p.Mode != Full:
+		return fmt.Errorf("model: recompute.every has no effect with mode %q; hint: recompute.mode=full", p.Mode)
+	}
+	return nil
+}
+
+// full tells whether layer l keeps its input only.
+func (p Policy) full(l int) bool { return p.Mode == Full && l%max(1, p.Every) == 0 }
+
+// Use sets what Forward keeps. It is for before the first step.
+func (m *Model) Use(p Policy) {
+	m.policy = p
+	m.attention.keep, m.mlp.keep = p.Mode == All, p.Mode == All
+}
+
+// New builds the model of one rank. The weights have no values until Shards.Load.
+func New(c Config, s *parallel.Scheme, dev *compute.Device, grp *comm.Group) (*Model, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	table := c.Table(s)
+	shards, err := parallel.NewShards(dev, grp, s, table)
+	if err != nil {
+		return nil, err
+	}
+	b := block{cfg: c, dev: dev, grp: grp, residual: s.Residual, attend: s.Attend}
+	return &Model{Config: c, Scheme: s, Shards: shards, dev: dev, grp: grp, attention: attention{b}, mlp: mlp{b},
+		embedding: embedding{b, table[rowEmbed].Box(s.Mesh, dev.Rank).Lo[0]}, head: newHead(b, s, &table[rowEmbed])}, nil
+}
+
+// Batch is one micro-batch on the device: ids, labels and mask [B, S] at Scheme.Tokens, positions [S].
+type Batch struct{ IDs, Labels, Mask, Pos tensor.Tensor }
+
+// NewBatch puts this rank's part of a global batch [b, s] on the device: labels are shifted already, mask is 0 or 1, tokens
+// are numbered from 0 in each sequence.
+func (m *Model) NewBatch(b, s int, ids, labels []int32, mask []float32) Batch {
+	put := func(t tensor.DType, letters string, dims []int, at mesh.Places, v func(i int) float64) tensor.Tensor {
+		box := param.Cut(m.Scheme.Mesh, m.dev.Rank, letters, dims, at)
+		x := m.dev.NewIn(compute.Constant, t, letters, box.Dims(), at)
+		x.Const = true
+		host := make([]float64, 0, box.Elems())
+		param.Each(dims, box, func(i int) { host = append(host, v(i)) })
+		m.dev.Upload(x, host)
+		return x
+	}
+	at := m.Scheme.Tokens()
+	return Batch{
+		IDs:    put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(ids[i]) }),
+		Labels: put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(labels[i]) }),
+		Mask:   put(m.dev.Type, "bs", []int{b, s}, at, func(i int) float64 { return float64(mask[i]) }),
+		Pos:    put(m.dev.Type, "s", []int{s}, m.Scheme.Positions(), func(i int) float64 { return float64(i) }),
+	}
+}
+
+// Free releases the batch.
+func (m *Model) Free(b Batch) { m.dev.Free(b.IDs, b.Labels, b.Mask, b.Pos) }
+
+// tokenAxes are the axes that cut tokens: a sum over tokens is partial on them.
+func (m *Model) tokenAxes() mesh.Set { return m.Scheme.Data | m.Scheme.CP.KV | m.Scheme.CP.Rep }
+
+// Count is the global number of unmasked tokens of the batches, a constant that every rank holds.
+func (m *Model) Count(batches ...Batch) tensor.Tensor {
+	m.dev.At("forward", -1)
+	n := m.dev.NewIn(compute.Constant, m.dev.Type, "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
+	sc := m.dev.Open()
+	m.dev.Zero(n)
+	for _, b := range batches {
+		m.dev.AddInto(n, m.dev.SumAll(b.Mask))
+	}
+	m.dev.Close(sc)
+	n.Const = true
+	return m.grp.AllReduceInPlace("token count", n, m.tokenAxes(), mesh.R)
+}
+
+// saved is what one layer keeps for Backward: its halves' saved tensors, or its input x alone.
+type saved struct {
+	x         tensor.Tensor
+	attention *savedAttention
+	mlp       *savedMLP
+}
+
+func (s *saved) tensors() []tensor.Tensor {
+	if s.attention == nil {
+		return []tensor.Tensor{s.x}
+	}
+	return append(s.attention.tensors(), s.mlp.tensors()...)
+}
+
+// Gradients runs one micro-batch forward and backward: it adds its gradients to the shards and returns its part of the loss
+// sum, a scalar that is partial over tokenAxes. count is Count over all micro-batches of the step.
+func (m *Model) Gradients(b Batch, count tensor.Tensor) tensor.Tensor {
+	d := m.dev
+	d.At("forward", -1)
+	step := d.Open()
+	root := m.Shards.Gather(0)
+	x := m.embed(root, b)
+	kept := make([]*saved, m.Config.Layers)
+	for l := range kept {
+		x, kept[l] = m.forwardLayer(l, x, b.Pos)
+	}
+	loss, dx, rootGrads := m.lossAndGrad(root, b, count, x)
+	for l := m.Config.Layers - 1; l >= 0; l-- {
+		dx = m.backwardLayer(l, dx, b.Pos, kept[l])
+	}
+	d.At("backward", -1)
+	m.embedding.Backward(rootGrads.Rows[rowEmbed], b.IDs, dx)
+	m.Shards.Reduce(0, rootGrads)
+	m.Shards.Release(root)
+	d.Close(step, loss)
+	return loss
+}
+
+func (m *Model) embed(root parallel.Gathered, b Batch) tensor.Tensor {
+	sc := m.dev.Open()
+	x := m.embedding.Forward(root.Rows[rowEmbed], b.IDs)
+	m.dev.Close(sc, x)
+	return x
+}
+
+// headRow is the row of the head's weight.
+func (m *Model) headRow() int {
+	if m.Config.Tied {
+		return rowEmbed
+	}
+	return rowHead
+}
+
+// forwardLayer runs layer l; its weights are whole only within.
+func (m *Model) forwardLayer(l int, x, pos tensor.Tensor) (tensor.Tensor, *saved) {
+	d := m.dev
+	d.At("forward", l)
+	w := m.Shards.Gather(l + 1)
+	s := &saved{x: x}
+	sc := d.Open()
+	y, sa := m.attention.Forward(w.Rows, x, pos)
+	if m.policy.full(l) {
+		d.Close(sc, y)
+		sc = d.Open()
+		z, _ := m.mlp.Forward(w.Rows, y)
+		d.Close(sc, z)
+		d.Free(y)
+		m.Shards.Release(w)
+		d.Retag(compute.Saved, x)
+		return z, s
+	}
+	d.Close(sc, append(sa.tensors(), y)...)
+	sc = d.Open()
+	z, sm := m.mlp.Forward(w.Rows, y)
+	d.Close(sc, append(sm.tensors(), z)...)
+	m.Shards.Release(w)
+	s.attention, s.mlp = sa, sm
+	d.Retag(compute.Saved, s.tensors()...)
+	return z, s
+}
+
+// again runs layer l forward once more, up to what Backward reads.
+func (m *Model) again(w []tensor.Tensor, pos tensor.Tensor, s *saved) {
+	d := m.dev
+	sc := d.Open()
+	y, sa := m.attention.Forward(w, s.x, pos)
+	d.Close(sc, append(sa.tensors(), y)...)
+	sc = d.Open()
+	sm := m.mlp.Save(w, y)
+	d.Close(sc, sm.tensors()...)
+	s.attention, s.mlp = sa, sm
+	d.Retag(compute.Saved, s.tensors()...)
+}
+
+// backwardLayer takes the gradient through layer l and frees what the layer kept.
+func (m *Model) backwardLayer(l int, dy, pos tensor.Tensor, s *saved) tensor.Tensor {
+	d := m.dev
+	d.At("backward", l)
+	w := m.Shards.Gather(l + 1)
+	if s.attention == nil {
+		m.again(w.Rows, pos, s)
+	}
+	g := m.Shards.OpenGrads(l + 1)
+	sc := d.Open()
+	dx := m.mlp.Backward(w.Rows, g.Rows, dy, s.mlp)
+	d.Close(sc, dx)
+	d.Free(dy)
+	d.Free(s.mlp.tensors()...)
+	dy = dx
+	sc = d.Open()
+	dx = m.attention.Backward(w.Rows, g.Rows, dy, pos, s.attention)
+	d.Close(sc, dx)
+	d.Free(dy)
+	d.Free(s.attention.tensors()...)
+	m.Shards.Release(w)
+	m.Shards.Reduce(l+1, g)
+	return dx
+}
+
+// lossAndGrad runs the head both ways. x, the head's input, is freed.
+func (m *Model) lossAndGrad(root parallel.Gathered, b Batch, count, x tensor.Tensor) (loss, dx tensor.Tensor, grads parallel.Gathered) {
+	d, hr := m.dev, m.headRow()
+	d.At("forward", -1)
+	sc := d.Open()
+	t := compute.Targets{Labels: b.Labels, Mask: b.Mask, Count: count}
+	loss, kept := m.head.Forward(root.Rows[rowFinal], root.Rows[hr], x, t)
+	d.At("backward", -1)
+	grads = m.Shards.OpenGrads(0)
+	dx = m.head.Backward(root.Rows[rowFinal], root.Rows[hr], grads.Rows[rowFinal], grads.Rows[hr], t, kept)
+	keep := []tensor.Tensor{loss, dx}
+	d.Close(sc, append(keep, grads.Owned()...)...)
+	d.Free(x)
+	return loss, dx, grads
+}
+
+// Loss is the summed loss of a batch without gradients, partial over the axes that cut tokens.
+func (m *Model) Loss(b Batch) tensor.Tensor {
+	d := m.dev
+	step := d.Open()
+	root, x := m.run(b)
+	loss, _ := m.head.Forward(root.Rows[rowFinal], root.Rows[m.headRow()], x, compute.Targets{Labels: b.Labels, Mask: b.Mask})
+	m.Shards.Release(root)
+	d.Close(step, loss)
+	return loss
+}
+
+// Logits are the logits of a batch, [B, S, V] cut as the scheme cuts tokens and vocabulary.
+func (m *Model) Logits(b Batch) tensor.Tensor {
+	step := m.dev.Open()
+	root, x := m.run(b)
+	k := m.head.Logits(root.Rows[rowFinal], root.Rows[m.headRow()], x)
+	m.Shards.Release(root)
+	m.dev.Close(step, k.logits)
+	return k.logits
+}
+
+// run is the stack without keeping anything.
+func (m *Model) run(b Batch) (parallel.Gathered, tensor.Tensor) {
+	d := m.dev
+	d.At("evaluation", -1)
+	root := m.Shards.Gather(0)
+	x := m.embed(root, b)
+	for l := range m.Config.Layers {
+		d.At("evaluation", l)
+		w := m.Shards.Gather(l + 1)
+		sc := d.Open()
+		y, _ := m.attention.Forward(w.Rows, x, b.Pos)
+		z, _ := m.mlp.Forward(w.Rows, y)
+		d.Close(sc, z)
+		d.Free(x)
+		m.Shards.Release(w)
+		x = z
+	}
+	d.At("evaluation", -1)
+	return root, x
+}
+
+// Total sums a loss over the axes that cut tokens.
+func (m *Model) Total(loss tensor.Tensor) tensor.Tensor {
+	return m.grp.AllReduce("loss total", loss, m.tokenAxes(), mesh.I)
+}

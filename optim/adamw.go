@@ -1,0 +1,88 @@
+// Package optim is AdamW on the shards that rest on a rank, gradient clipping by the global norm, and the learning rate's
+// schedule. Moments lie like the weights: each rank updates what it holds, so nothing moves.
+package optim
+
+import (
+	"math"
+
+	"heddle/compute"
+	"heddle/mesh"
+	"heddle/parallel"
+	"heddle/tensor"
+)
+
+// Config are the optimiser's numbers. Decay touches matrices only, unless DecayAll.
+type Config struct {
+	Beta1    float64 `yaml:"beta1" json:"beta1"`
+	Beta2    float64 `yaml:"beta2" json:"beta2"`
+	Eps      float64 `yaml:"eps" json:"eps"`
+	Decay    float64 `yaml:"weight_decay" json:"weight_decay"`
+	DecayAll bool    `yaml:"decay_all" json:"decay_all"`
+	Clip     float64 `yaml:"clip" json:"clip"` // largest global gradient norm; 0: no clipping
+}
+
+// AdamW is one rank's optimiser.
+type AdamW struct {
+	cfg  Config
+	dev  *compute.Device
+	sh   *parallel.Shards
+	m, v []tensor.Tensor // [x] a unit's slice
+	step int
+}
+
+// New allocates the moments, at zero.
+func New(c Config, dev *compute.Device, sh *parallel.Shards) *AdamW {
+	o := &AdamW{cfg: c, dev: dev, sh: sh}
+	for _, u := range sh.Units {
+		for _, list := range []*[]tensor.Tensor{&o.m, &o.v} {
+			t := dev.NewIn(compute.Moments, dev.Type, "x", []int{u.Slice}, mesh.Places{})
+			dev.Zero(t)
+			*list = append(*list, t)
+		}
+	}
+	return o
+}
+
+// Step settles the gradients, clips them by their global norm and updates every parameter of this rank. It returns the norm
+// before clipping.
+func (o *AdamW) Step(lr float64) (norm float64) {
+	d := o.dev
+	d.At("optimizer", -1)
+	o.sh.Settle()
+	sc := d.Open()
+	sq := o.sh.SquaredNorm()
+	scale := d.ClipScale(sq, o.cfg.Clip)
+	o.step++
+	for _, p := range o.sh.Pieces() {
+		if !p.Row.Train {
+			continue
+		}
+		a := compute.AdamW{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps, Step: o.step}
+		if p.Row.Decay || o.cfg.DecayAll {
+			a.Decay = o.cfg.Decay
+		}
+		n := []int{p.Hi - p.Lo}
+		d.AdamW(p.Weight, p.Grad, o.m[p.Unit].As("x", n, p.Offset), o.v[p.Unit].As("x", n, p.Offset), scale, a)
+	}
+	norm = math.Sqrt(d.Read(sq, 1))
+	d.Close(sc)
+	return norm
+}
+
+// Schedule is a learning rate that rises linearly to Peak over Warmup steps and falls on a cosine to Peak·Floor at Steps
+// (Loshchilov and Hutter 2017).
+type Schedule struct {
+	Peak   float64 `yaml:"lr" json:"lr"`
+	Floor  float64 `yaml:"floor" json:"floor"`
+	Warmup int     `yaml:"warmup" json:"warmup"`
+	Steps  int     `yaml:"-" json:"-"`
+}
+
+// At is the learning rate of a step, counted from 0.
+func (s Schedule) At(step int) float64 {
+	if step < s.Warmup {
+		return s.Peak * float64(step+1) / float64(s.Warmup)
+	}
+	done := float64(step-s.Warmup+1) / float64(max(1, s.Steps-s.Warmup))
+	return s.Peak * (s.Floor + (1-s.Floor)*0.5*(1+math.Cos(math.Pi*min(1, done))))
+}

@@ -1,0 +1,217 @@
+package parallel
+
+import (
+	"fmt"
+
+	"heddle/comm"
+	"heddle/compute"
+	"heddle/mesh"
+	"heddle/param"
+	"heddle/tensor"
+)
+
+// Shards keeps parameters, gradients and optimiser state of one rank. The parameters of a unit (a layer; all that is outside
+// the layers) lie one after the other in a flat buffer, padded to a multiple of the fsdp ranks; each rank rests an equal slice
+// of it, and the whole buffer exists only between Gather and Release. Without fsdp the slice is the buffer.
+//
+// Only collectives, pointwise updates and norms touch flat buffers; the model sees views of single parameters at the places
+// their rows give.
+type Shards struct {
+	Table param.Table
+	Units []Unit
+
+	dev  *compute.Device
+	grp  *comm.Group
+	fsdp mesh.Set
+	n    int // ranks of fsdp
+	me   int
+
+	weights []tensor.Tensor // a unit's slice [x]
+	all     tensor.Tensor   // gradients of every unit's slice [x], one buffer so that one reduction serves all
+	grads   []tensor.Tensor // views of all
+	settled bool            // gradients are whole, not partial
+}
+
+// Unit is the flat layout of one unit: its rows' elements start at Offset; padding follows the last.
+type Unit struct {
+	Rows   []int // indices into the table
+	Offset []int
+	Local  []tensor.Tensor // a row's handle without data: local sizes and places
+	Size   int             // padded
+	Slice  int             // Size over the fsdp ranks
+}
+
+// NewShards lays the table out and allocates slices of weights and gradients. Nothing has a value yet: Load.
+func NewShards(dev *compute.Device, grp *comm.Group, s *Scheme, table param.Table) (*Shards, error) {
+	sh := &Shards{Table: table, dev: dev, grp: grp, fsdp: s.FSDP, n: s.Mesh.Count(s.FSDP), me: s.Mesh.Index(dev.Rank, s.FSDP)}
+	for i := range table {
+		r := &table[i]
+		if err := r.Check(s.Mesh); err != nil {
+			return nil, err
+		}
+		for len(sh.Units) <= r.Unit {
+			sh.Units = append(sh.Units, Unit{})
+		}
+		u := &sh.Units[r.Unit]
+		local := r.Describe(s.Mesh, dev.Rank, dev.Type)
+		u.Rows, u.Offset, u.Local = append(u.Rows, i), append(u.Offset, u.Size), append(u.Local, local)
+		u.Size += local.Elems()
+	}
+	total := 0
+	for i := range sh.Units {
+		u := &sh.Units[i]
+		u.Slice = (u.Size + sh.n - 1) / sh.n
+		u.Size = u.Slice * sh.n
+		sh.weights = append(sh.weights, dev.NewIn(compute.Weights, dev.Type, "x", []int{u.Slice}, sh.flat(mesh.S('x'))))
+		total += u.Slice
+	}
+	sh.all = dev.NewIn(compute.Gradients, dev.Type, "x", []int{total}, sh.flat(mesh.S('x')))
+	at := 0
+	for _, u := range sh.Units {
+		sh.grads = append(sh.grads, sh.all.As("x", []int{u.Slice}, at))
+		at += u.Slice
+	}
+	return sh, nil
+}
+
+// flat is the places of a flat buffer: p on fsdp, and nothing claimed on the other axes.
+func (s *Shards) flat(p mesh.Place) mesh.Places {
+	return s.dev.Mesh.Uniform(mesh.R).With(s.fsdp, p)
+}
+
+// Gather returns a unit's parameters, in the order of its rows. Release them before the next Gather of the unit.
+func (s *Shards) Gather(unit int) Gathered {
+	g := Gathered{flat: s.weights[unit]}
+	if s.n > 1 {
+		g.flat = s.grp.StartAllGather("weights", s.weights[unit], s.fsdp, 'x', compute.Weights).Wait()
+		g.owned = true
+	}
+	g.Rows = s.views(unit, g.flat, func(r *param.Row) (mesh.Places, bool) { return r.Use, true })
+	return g
+}
+
+// Gathered are the parameters of a unit while they are whole.
+type Gathered struct {
+	Rows  []tensor.Tensor
+	flat  tensor.Tensor
+	owned bool
+}
+
+// Release frees what Gather gathered.
+func (s *Shards) Release(g Gathered) {
+	if g.owned {
+		s.dev.Free(g.flat)
+	}
+}
+
+// views cuts a unit's flat buffer into its rows' tensors; a row that place refuses gives the zero Tensor.
+func (s *Shards) views(unit int, flat tensor.Tensor, place func(*param.Row) (mesh.Places, bool)) []tensor.Tensor {
+	u := &s.Units[unit]
+	out := make([]tensor.Tensor, len(u.Rows))
+	for i, local := range u.Local {
+		if at, ok := place(&s.Table[u.Rows[i]]); ok {
+			out[i] = as(flat.As(local.Letters, local.Dims, u.Offset[i]), at)
+		}
+	}
+	return out
+}
+
+// OpenGrads returns where a unit's gradients accumulate, in the order of its rows; a frozen row has the zero Tensor. Reduce
+// must follow.
+func (s *Shards) OpenGrads(unit int) Gathered {
+	if s.settled {
+		s.dev.Fail("gradients", fmt.Errorf("gradients: settled before the last micro-batch"))
+	}
+	g := Gathered{flat: s.grads[unit]}
+	if s.n > 1 {
+		g.flat = s.dev.NewIn(compute.Gradients, s.dev.Type, "x", []int{s.Units[unit].Size}, s.flat(mesh.P))
+		g.owned = true
+		s.dev.Zero(g.flat)
+	}
+	g.Rows = s.views(unit, g.flat, func(r *param.Row) (mesh.Places, bool) { return r.Use.Dual(), r.Train })
+	return g
+}
+
+// Reduce adds a unit's gradients to this rank's slice: over fsdp they are scattered now, over all other axes by Settle.
+func (s *Shards) Reduce(unit int, g Gathered) {
+	if !g.owned {
+		return
+	}
+	part := s.grp.ReduceScatter("gradients", g.flat, s.fsdp, 'x')
+	if part.At != s.grads[unit].At {
+		s.dev.Fail("gradients", fmt.Errorf("gradients: unit %d is %s after the reduce-scatter", unit, s.dev.Describe(part)))
+	}
+	s.dev.AddInto(s.grads[unit], part)
+	s.dev.Free(part, g.flat)
+}
+
+// ZeroGrads starts a step.
+func (s *Shards) ZeroGrads() {
+	s.settled = false
+	s.dev.Zero(s.all)
+}
+
+// Piece is the part of one parameter that rests on this rank.
+type Piece struct {
+	Row          *param.Row
+	Lo, Hi       int // of the row's local elements
+	Weight, Grad tensor.Tensor
+	Offset       int // in the unit's slice
+	Unit         int
+}
+
+// Pieces lists what rests on this rank, in table order; padding is in none.
+func (s *Shards) Pieces() (out []Piece) {
+	for ui := range s.Units {
+		u := &s.Units[ui]
+		lo, hi := s.me*u.Slice, (s.me+1)*u.Slice
+		for i, local := range u.Local {
+			a, b := max(lo, u.Offset[i]), min(hi, u.Offset[i]+local.Elems())
+			if a >= b {
+				continue
+			}
+			n := []int{b - a}
+			out = append(out, Piece{Row: &s.Table[u.Rows[i]], Lo: a - u.Offset[i], Hi: b - u.Offset[i], Unit: ui, Offset: a - lo,
+				Weight: s.weights[ui].As("x", n, a-lo), Grad: s.grads[ui].As("x", n, a-lo)})
+		}
+	}
+	return out
+}
+
+// Global calls f with each element's index in the piece and in the global tensor, in order.
+func (s *Shards) Global(p Piece, f func(piece, global int)) {
+	i := 0
+	param.Each(p.Row.Dims, p.Row.Box(s.dev.Mesh, s.dev.Rank), func(global int) {
+		if i >= p.Lo && i < p.Hi {
+			f(i-p.Lo, global)
+		}
+		i++
+	})
+}
+
+// Load fills the weights from a source.
+func (s *Shards) Load(src param.Source) error {
+	for ui := range s.Units {
+		s.dev.Zero(s.weights[ui]) // padding is zero for ever
+	}
+	for _, p := range s.Pieces() {
+		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
+			continue
+		}
+		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
+		all := make([]float64, box.Elems())
+		if err := param.Fill(src, p.Row, box, all); err != nil {
+			return err
+		}
+		s.dev.Upload(p.Weight, all[p.Lo:p.Hi])
+	}
+	return nil
+}
+
+// Owned lists the memory that a Gathered holds of its own, for the scope that is to keep it.
+func (g Gathered) Owned() []tensor.Tensor {
+	if g.owned {
+		return []tensor.Tensor{g.flat}
+	}
+	return nil
+}

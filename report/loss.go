@@ -1,0 +1,54 @@
+// Package report draws what runs leave behind. It reads numbers and writes pictures; it knows no engine.
+package report
+
+import (
+	"io"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+	"image/color"
+)
+
+// Point is one value of a curve.
+type Point struct{ X, Y float64 }
+
+// LossSVG writes the training loss over tokens, with the evaluations as dots.
+func LossSVG(w io.Writer, train, val []Point) error {
+	p := plot.New()
+	p.Title.Text = "loss"
+	p.X.Label.Text = "tokens seen"
+	p.Y.Label.Text = "nats a token"
+	p.Add(plotter.NewGrid())
+	line, err := plotter.NewLine(points(train))
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width = color.RGBA{0x1f, 0x77, 0xb4, 0xff}, vg.Points(1.5)
+	p.Add(line)
+	p.Legend.Add("training", line)
+	if len(val) > 0 {
+		dots, err := plotter.NewScatter(points(val))
+		if err != nil {
+			return err
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: color.RGBA{0xd5, 0x5e, 0x00, 0xff}, Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
+		p.Add(dots)
+		p.Legend.Add("held out", dots)
+	}
+	p.Legend.Top = true
+	c := vgsvg.New(7*vg.Inch, 4*vg.Inch)
+	p.Draw(draw.New(c))
+	_, err = c.WriteTo(w)
+	return err
+}
+
+func points(in []Point) plotter.XYs {
+	out := make(plotter.XYs, len(in))
+	for i, p := range in {
+		out[i].X, out[i].Y = p.X, p.Y
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package train
+
+import (
+	"fmt"
+
+	"heddle/data"
+	"heddle/model"
+	"heddle/optim"
+	"heddle/parallel"
+)
+
+// Config is everything a run is made of. Default fills it; a file and flags change it.
+type Config struct {
+	Model    model.Config    `yaml:"model" json:"model"`
+	Parallel parallel.Layout `yaml:"parallel" json:"parallel"`
+	Data     Data            `yaml:"data" json:"data"`
+	Optim    optim.Config    `yaml:"optim" json:"optim"`
+	Schedule optim.Schedule  `yaml:"schedule" json:"schedule"`
+
+	Seq        int          `yaml:"seq" json:"seq"`               // S, tokens of a sequence
+	Batch      int          `yaml:"batch" json:"batch"`           // sequences of a global batch
+	Recompute  model.Policy `yaml:"recompute" json:"recompute"`   // what Forward keeps for Backward
+	Accumulate int          `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
+	Steps      int          `yaml:"steps" json:"steps"`
+	Seed       uint64       `yaml:"seed" json:"seed"`
+	DType      string       `yaml:"dtype" json:"dtype"`             // f32 or f64
+	EvalEvery  int          `yaml:"eval_every" json:"eval_every"`   // steps between evaluations; 0: at the end only
+	EvalBytes  int64        `yaml:"eval_bytes" json:"eval_bytes"`   // of held-out text, whole files, to evaluate on; 0: all of it
+	Samples    int          `yaml:"samples" json:"samples"`         // tokens of each sample at the end; 0: none
+	TraceSteps int          `yaml:"trace_steps" json:"trace_steps"` // steps recorded in trace.json, from the third on
+	SaveEvery  int          `yaml:"save_every" json:"save_every"`   // steps between checkpoints; 0: none
+	Keep       int          `yaml:"keep" json:"keep"`               // newest checkpoints that stay; 0: all
+	Out        string       `yaml:"out" json:"out"`                 // the run's folder; empty: runs/ and the time
+}
+
+// Data is the text of a run.
+type Data struct {
+	Paths          []string `yaml:"paths" json:"paths"`                     // files, folders, globs
+	Suffix         string   `yaml:"suffix" json:"suffix"`                   // of files taken from folders
+	TokenizerBytes int      `yaml:"tokenizer_bytes" json:"tokenizer_bytes"` // of text that the tokenizer learns from
+	HoldOutEvery   int      `yaml:"hold_out_every" json:"hold_out_every"`
+}
+
+// Default is the main job: four ranks, fsdp 2 × tp 2 with Megatron sequence parallelism, a small Qwen3.
+func Default() Config {
+	return Config{
+		Model:     model.Config{Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.02},
+		Parallel:  parallel.Layout{DP: 1, FSDP: 2, PP: 1, CP: 1, TP: 2, SP: "megatron"},
+		Data:      Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
+		Optim:     optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
+		Schedule:  optim.Schedule{Peak: 5e-3, Floor: 0.1, Warmup: 20},
+		Recompute: model.Policy{Mode: model.Selective, Every: 1},
+		Seq:       256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
+	}
+}
+
+// Check refuses what cannot run before anything is read or allocated.
+func (c *Config) Check() (*parallel.Scheme, error) {
+	for _, x := range []struct {
+		name string
+		n    int
+	}{{"seq", c.Seq}, {"batch", c.Batch}, {"accumulate", c.Accumulate}, {"steps", c.Steps}} {
+		if x.n < 1 || x.n > 1<<30 {
+			return nil, fmt.Errorf("train: %s is %d, want 1 or more", x.name, x.n)
+		}
+	}
+	for _, x := range []struct {
+		name string
+		n    int
+	}{{"eval_every", c.EvalEvery}, {"samples", c.Samples}, {"trace_steps", c.TraceSteps}, {"save_every", c.SaveEvery}, {"keep", c.Keep}, {"schedule.warmup", c.Schedule.Warmup}} {
+		if x.n < 0 {
+			return nil, fmt.Errorf("train: %s is %d, want 0 or more", x.name, x.n)
+		}
+	}
+	switch {
+	case c.DType != "f32" && c.DType != "f64":
+		return nil, fmt.Errorf("train: dtype is %q, want f32 or f64", c.DType)
+	case c.Batch%c.Accumulate != 0:
+		return nil, fmt.Errorf("train: batch of %d sequences is not divisible by accumulate %d", c.Batch, c.Accumulate)
+	case c.Schedule.Warmup >= c.Steps:
+		return nil, fmt.Errorf("train: schedule.warmup of %d leaves nothing of %d steps; hint: schedule.warmup=%d", c.Schedule.Warmup, c.Steps, c.Steps/10)
+	case !(c.Schedule.Peak > 0) || !(c.Schedule.Floor >= 0 && c.Schedule.Floor <= 1):
+		return nil, fmt.Errorf("train: schedule.lr %g must be positive and schedule.floor %g within 0 to 1", c.Schedule.Peak, c.Schedule.Floor)
+	case c.EvalBytes < 0:
+		return nil, fmt.Errorf("train: eval_bytes is %d, want 0 or more", c.EvalBytes)
+	case c.Samples >= c.Seq:
+		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d", c.Samples, c.Seq)
+	}
+	if err := c.Model.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.Recompute.Check(); err != nil {
+		return nil, err
+	}
+	s, err := parallel.New(c.Parallel, parallel.Heads{G: c.Model.KV, R: c.Model.Rep()})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Fits(c.Batch/c.Accumulate, c.Seq, c.Model.MLP)
+}
+
+func (c *Config) corpus() data.Config {
+	return data.Config{Paths: c.Data.Paths, Suffix: c.Data.Suffix, HoldOutEvery: c.Data.HoldOutEvery}
+}

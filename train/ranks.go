@@ -1,0 +1,111 @@
+// Package train runs a model: the ranks, one step, the loop around it, evaluation, and the folder a run leaves behind.
+//
+// Read Ranks (ranks.go) for how ranks start and end, step.go for one step, run.go for the whole.
+package train
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"heddle/comm"
+	commdry "heddle/comm/dry"
+	"heddle/comm/local"
+	"heddle/compute"
+	"heddle/compute/cpu"
+	"heddle/compute/cpu/blas"
+	"heddle/compute/dry"
+	"heddle/mesh"
+	"heddle/tensor"
+)
+
+// Machine is what the ranks of a run compute on.
+type Machine struct {
+	Type     tensor.DType              // of weights and activations: F32 or F64
+	Dry      bool                      // count, do not compute
+	Threads  int                       // of one rank; 0: cores ÷ ranks, at least 1
+	Deadline time.Duration             // of a collective; 0: 30 s
+	Wrap     func(comm.Leaf) comm.Leaf // tests: between group and leaf
+}
+
+// Rank is one rank's machine and group.
+type Rank struct {
+	Index int
+	Dev   *compute.Device
+	Grp   *comm.Group
+}
+
+// Ranks runs body once a rank of the mesh and returns the first cause of failure. Ranks are goroutines; on a dry machine they
+// run one after the other. A fault or error on one rank ends the others.
+func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
+	if on.Dry {
+		for r := range m.Size() {
+			dev := compute.New(m, r, on.Type, dry.Leaf{})
+			if err := guard(r, func() error { return body(&Rank{r, dev, comm.New(dev, on.leaf(commdry.Leaf{}))}) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if on.Deadline == 0 {
+		on.Deadline = 30 * time.Second
+	}
+	world := local.NewWorld(m.Size(), on.Deadline)
+	threads := on.Threads
+	if threads == 0 {
+		threads = max(1, runtime.GOMAXPROCS(0)/m.Size())
+	}
+	var wg sync.WaitGroup
+	for r := range m.Size() {
+		wg.Go(func() {
+			pool := blas.NewPool(threads)
+			defer pool.Close()
+			dev := compute.New(m, r, on.Type, cpuLeaf(on.Type, pool))
+			err := guard(r, func() error { return body(&Rank{r, dev, comm.New(dev, on.leaf(world.Leaf(r)))}) })
+			if err != nil {
+				world.Abort(err)
+			}
+		})
+	}
+	wg.Wait()
+	return world.Cause()
+}
+
+func (on Machine) leaf(l comm.Leaf) comm.Leaf {
+	if on.Wrap != nil {
+		return on.Wrap(l)
+	}
+	return l
+}
+
+func cpuLeaf(t tensor.DType, pool *blas.Pool) compute.Leaf {
+	if t == tensor.F64 {
+		return cpu.New[float64](pool)
+	}
+	return cpu.New[float32](pool)
+}
+
+// guard turns a panic of the engine into an error: a fault in shapes or places, an aborted collective, or a bug with its
+// stack. It is the one place that recovers.
+func guard(rank int, f func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *compute.Fault:
+			err = fmt.Errorf("rank %d: %w", rank, p)
+		case *comm.Aborted:
+			err = p
+		default:
+			err = fmt.Errorf("rank %d: panic: %v\n%s", rank, p, debug.Stack())
+		}
+	}()
+	if err = f(); err != nil {
+		if _, ok := errors.AsType[*comm.Aborted](err); !ok {
+			err = fmt.Errorf("rank %d: %w", rank, err)
+		}
+	}
+	return err
+}
