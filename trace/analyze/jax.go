@@ -11,8 +11,8 @@ import (
 func (c *chrome) plainEvent(e *trace.Raw, end int64) {
 	name := c.names.raw(e.Name)
 	corr := argInt(e, "correlation_id", noCorr)
-	if kind := c.callKind(name); kind != OtherCall || bytes.HasPrefix(e.Name, []byte("cuda")) || bytes.HasPrefix(e.Name, []byte("hip")) {
-		c.t.Calls = append(c.t.Calls, Call{Start: e.Start, End: end, Corr: corr, Name: name, Thread: c.threadOf(e), Kind: kind})
+	if bytes.HasPrefix(e.Name, []byte("cu")) || bytes.HasPrefix(e.Name, []byte("hip")) {
+		c.t.Calls = append(c.t.Calls, Call{Start: e.Start, End: end, Corr: corr, Name: name, Thread: c.threadOf(e), Kind: c.callKind(name)})
 		return
 	}
 	c.key = append(append(append(c.key[:0], e.Pid...), '/'), e.Tid...)

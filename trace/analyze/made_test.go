@@ -115,7 +115,7 @@ func (r *run) nsight(t testing.TB, suffix string) []byte {
 			t.Fatal(q, err)
 		}
 	}
-	exec(`PRAGMA synchronous = OFF; BEGIN;
+	exec(`PRAGMA synchronous = OFF; PRAGMA page_size = 512; BEGIN;
 		CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
 		CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL$ (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, shortName INTEGER);
 		CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY$ (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER);
@@ -286,13 +286,9 @@ func TestReportNamesTheBubbleThatWasMade(t *testing.T) {
 	}
 }
 
-type memory struct {
-	*bytes.Reader
-}
-
 func readBytes(t testing.TB, b []byte) *Timeline {
 	t.Helper()
-	tl, err := read(memory{bytes.NewReader(b)}, int64(len(b)))
+	tl, err := Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
