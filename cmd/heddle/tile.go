@@ -92,7 +92,7 @@ type tileSwizzleCmd struct {
 func (tileSwizzleCmd) Help() string {
 	return `heddle tile swizzle 3,4,3 --rows 64 --row-bytes 128
     a TMA buffer of 64 rows of 64 bf16, read by ldmatrix
-heddle tile swizzle --suggest --rows 32 --row-bytes 128 --write rows:4 --read columns:4
+heddle tile swizzle --suggest --rows 32 --write rows:4 --read columns:4
     the 32 × 32 float transpose: what to XOR`
 }
 

@@ -102,7 +102,7 @@ func sharedBar(f tile.Fit) draw.Panel {
 	for i := range f.Choice.Stages {
 		b.Segments = append(b.Segments, draw.Segment{Label: fmt.Sprintf("stage %d", i), Value: float64(f.StageBytes), Shade: i % 2 * 5})
 	}
-	b.Segments = append(b.Segments, draw.Segment{Label: "epilogue buffers", Value: float64(f.EpilogueBytes), Shade: 1},
+	b.Segments = append(b.Segments, draw.Segment{Label: "epilogue buffers", Value: float64(f.EpilogueBytes), Shade: 3},
 		draw.Segment{Label: "barriers", Value: float64(f.BarrierBytes), Shade: 4})
 	return draw.Panel{Title: "shared memory of a CTA", Bar: b, Notes: []string{
 		fmt.Sprintf("%d stages of at most %d; operand rows of %d bytes, swizzle %v; a stage is %d + %d TMA boxes from this CTA",
@@ -115,7 +115,7 @@ func registerBar(f tile.Fit) draw.Panel {
 		{Label: fmt.Sprintf("producer warpgroup, %d a thread", f.Producer), Value: float64(128 * f.Producer), Shade: 7}}}
 	for i := range groups {
 		b.Segments = append(b.Segments,
-			draw.Segment{Label: fmt.Sprintf("MMA warpgroup %d, %d accumulators a thread", i, f.Accumulators), Value: float64(128 * f.Accumulators), Shade: 3},
+			draw.Segment{Label: fmt.Sprintf("MMA warpgroup %d, %d accumulators a thread", i, f.Accumulators), Value: float64(128 * f.Accumulators), Shade: 0},
 			draw.Segment{Label: fmt.Sprintf("MMA warpgroup %d, the other %d of its %d", i, f.Consumer-f.Accumulators, f.Consumer), Value: float64(128 * (f.Consumer - f.Accumulators)), Shade: 6})
 	}
 	return draw.Panel{Title: "registers of a CTA", Bar: b, Notes: []string{
@@ -126,9 +126,9 @@ func registerBar(f tile.Fit) draw.Panel {
 func rates(f tile.Fit) draw.Panel {
 	g := &draw.Grid{Table: true, RowAxis: "at full tensor speed", ColNames: []string{"asked", "given", "share"}}
 	add := func(name string, asked, given float64, unit string) {
-		c := draw.Cell{Text: percent(asked / given), Shade: 3}
+		c := draw.Cell{Text: percent(asked / given), Shade: draw.Good}
 		if asked > given {
-			c.Shade, c.Mark = 4, true
+			c.Shade, c.Mark = draw.Poor, true
 		}
 		g.RowNames = append(g.RowNames, name)
 		g.Cells = append(g.Cells, []draw.Cell{{Text: fmt.Sprintf("%.1f %s", asked, unit), Shade: draw.None}, {Text: fmt.Sprintf("%.0f %s", given, unit), Shade: draw.None}, c})
@@ -136,6 +136,7 @@ func rates(f tile.Fit) draw.Panel {
 	add("L2 → SM, a clock", f.L2Asked, f.L2Given, "B")
 	add("shared memory read by wgmma", f.SharedRead, f.SharedGiven, "B")
 	add("shared memory written by TMA", f.SharedWrite, f.SharedGiven, "B")
+	add("both, if they share the banks' cycles", f.SharedRead+f.SharedWrite, f.SharedGiven, "B")
 	return draw.Panel{Title: "bytes a clock and SM", Grid: g, Notes: []string{
 		fmt.Sprintf("a stage is multiplied in %.0f clocks; the other %d stages cover %.0f clocks of latency (an idle HBM read takes about %d)",
 			f.Clocks, f.Choice.Stages-1, f.Covered, tile.HBMLatency),
@@ -151,14 +152,14 @@ func (t StagesTable) panel(x tile.Choice) draw.Panel {
 		g.RowNames = append(g.RowNames, strconv.Itoa(bm))
 		var row []draw.Cell
 		for j, n := range t.Stages[i] {
-			c := draw.Cell{Text: strconv.Itoa(n), Shade: 3, Mark: bm == x.BM && t.BN[j] == x.BN && t.BK == x.BK}
+			c := draw.Cell{Text: strconv.Itoa(n), Shade: draw.Good, Mark: bm == x.BM && t.BN[j] == x.BN && t.BK == x.BK}
 			switch {
 			case n < 0:
 				c.Text, c.Shade = "–", draw.None
 			case n < 2:
-				c.Shade = 4
+				c.Shade = draw.Poor
 			case n < 4:
-				c.Shade = 1
+				c.Shade = draw.Fair
 			}
 			row = append(row, c)
 		}

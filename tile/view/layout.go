@@ -203,7 +203,7 @@ func (r LayoutResult) Picture() (draw.Picture, error) {
 	if len(r.Table) == 1 {
 		g.RowAxis, g.ColAxis = "", "coordinate"
 	}
-	run := max(r.Cosize/draw.Shades, 1)
+	run := (r.Cosize-1)/draw.Shades + 1
 	for i, row := range r.Table {
 		for _, x := range row {
 			g.Cells[i] = append(g.Cells[i], draw.Cell{Text: strconv.Itoa(x), Shade: x / run})

@@ -48,3 +48,11 @@ func drawable(rows, cols int) error {
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// count prints "1 wave", "4 waves".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
