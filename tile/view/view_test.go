@@ -36,7 +36,7 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 		{LayoutRequest{Layouts: []string{"(8,8):(8,1)", "(4,4):(2,16)"}}, "(4,4):(16,2)"},
 		{LayoutRequest{Layouts: []string{"64:2", "(8,8):(8,1)", "8:4"}}, "(2,4):(64,2)"},
 		{LayoutRequest{Layouts: []string{"(12,32):(32,1)"}, Do: []string{"zipped-divide (4,8)", "tiled"}}, "((4,8),3,4):((32,1),128,8)"},
-		{LayoutRequest{Layouts: []string{"(12,32):(32,1)"}, Do: []string{"divide-modes (_,8)", "slice (3,(_,1))"}}, "(8):(1)"},
+		{LayoutRequest{Layouts: []string{"(12,32):(32,1)"}, Do: []string{"divide-modes (_,8)", "slice (3,(_,1))"}}, "104 + (8):(1)"},
 		{LayoutRequest{Layouts: []string{"4:2"}, Do: []string{"complement 32", "coalesce"}}, "(2,4):(1,8)"},
 		{LayoutRequest{Layouts: []string{"(4,8):(8,1)"}, Do: []string{"right-inverse"}}, "(8,4):(4,1)"},
 		{LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"product (2,3):(3,1)", "filter"}}, "(4,2,3):(1,12,4)"},
@@ -49,7 +49,7 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 		}
 		for i, row := range r.Table { // the table is the layout
 			for j, x := range row {
-				at := r.Layout.At(i + len(r.Table)*j)
+				at := r.Offset + r.Layout.At(i+len(r.Table)*j)
 				if r.Swizzle != nil {
 					at = r.Swizzle.Apply(at)
 				}
@@ -101,6 +101,11 @@ func TestSwizzleComparesSchemes(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	// Any warp access: 8 rows of 16 bytes at one column, 128 bytes apart, and nothing else; read twice as wide it would leave the buffer.
+	r, err = Swizzle(SwizzleRequest{Swizzle: "3,4,3", Rows: 8, RowBytes: 128, Write: "rows:16", Read: "8:128:16"})
+	if err != nil || r.Plain.Wavefronts != 8 || r.Swizzled.Wavefronts != 1 || r.Plain.Phases != 1 {
+		t.Errorf("column access: %d and %d wavefronts in %d phases, %v; want 8 and 1 in 1", r.Plain.Wavefronts, r.Swizzled.Wavefronts, r.Plain.Phases, err)
 	}
 	// Padding by 4 bytes would misalign pieces of 16: said, not counted.
 	r, err = Swizzle(SwizzleRequest{Swizzle: "2,2,5", Rows: 64, RowBytes: 128, Write: "rows:4", Read: "columns:4"})
@@ -162,6 +167,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"nothing":        layout(LayoutRequest{}),
 		"both":           layout(LayoutRequest{Atom: "mma", Layouts: []string{"4:1"}}),
 		"operation":      layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"weave"}}),
+		"after a slice":  layout(LayoutRequest{Layouts: []string{"(4,4)"}, Do: []string{"slice (_,1)", "coalesce"}}),
 		"nested tiler":   layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"zipped-divide ((2,2))"}}),
 		"too large":      layout(LayoutRequest{Layouts: []string{"(200,200)"}}),
 		"huge":           layout(LayoutRequest{Layouts: []string{"(20000,20000)"}}),
