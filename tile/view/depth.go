@@ -22,6 +22,8 @@ type DepthResult struct {
 	Fit     tile.Fit      `json:"fit"`
 	OK      bool          `json:"ok"`
 	Nearest *tile.Fit     `json:"nearest,omitempty"` // only if the choice is refused
+	A       *tile.Operand `json:"a,omitempty"`       // as wgmma's descriptor says it; only if the choice is not refused
+	B       *tile.Operand `json:"b,omitempty"`
 	Tables  []StagesTable `json:"stages"`
 	in, out string
 }
@@ -52,7 +54,14 @@ func Depth(r DepthRequest) (DepthResult, error) {
 	}
 	res := DepthResult{Chip: r.Chip.Name, Fit: r.Chip.Fit(x), in: r.In, out: r.Out}
 	res.OK = res.Fit.OK()
-	if !res.OK {
+	if res.OK {
+		if res.A, err = described(x.BM, x, res.Fit.Swizzle); err != nil {
+			return DepthResult{}, err
+		}
+		if res.B, err = described(x.BN, x, res.Fit.Swizzle); err != nil {
+			return DepthResult{}, err
+		}
+	} else {
 		if near, ok := r.Chip.Nearest(x); ok {
 			f := r.Chip.Fit(near)
 			res.Nearest = &f
@@ -66,6 +75,16 @@ func Depth(r DepthRequest) (DepthResult, error) {
 		res.Tables = append(res.Tables, t)
 	}
 	return res, nil
+}
+
+// described is a K-major operand tile of the choice as TMA leaves it.
+func described(rows int, x tile.Choice, mode tile.SwizzleMode) (*tile.Operand, error) {
+	l, err := tile.OperandLayout(rows, x.BK, x.In, mode, false)
+	if err != nil {
+		return nil, err
+	}
+	o, err := tile.Describe(l, x.In, mode)
+	return &o, err
 }
 
 // Picture draws the shared memory and the registers as bars, the rates, and the tables.
@@ -87,7 +106,11 @@ func (r DepthResult) Picture() (draw.Picture, error) {
 			y.BM, y.BN, y.BK, y.ClusterM, y.ClusterN, y.Warpgroups, y.Buffers, y.Stages))
 	}
 	if shown.SharedBytes > 0 {
-		p.Rows = append(p.Rows, []draw.Panel{sharedBar(shown)}, []draw.Panel{registerBar(shown)}, []draw.Panel{rates(shown)})
+		shared := sharedBar(shown)
+		if r.A != nil {
+			shared.Notes = append(shared.Notes, fmt.Sprintf("descriptors without address %#x; k steps at bytes %v of A and %v of B", r.A.Fields(), r.A.Steps, r.B.Steps))
+		}
+		p.Rows = append(p.Rows, []draw.Panel{shared}, []draw.Panel{registerBar(shown)}, []draw.Panel{rates(shown)})
 	}
 	var tables []draw.Panel
 	for _, t := range r.Tables {

@@ -64,7 +64,7 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 
 func TestAtomsAreDrawnWithEveryElementHeld(t *testing.T) {
 	for spec, want := range map[string]string{
-		"wgmma/n8/bf16/C": "T127 V3", "wgmma/tf32/A": "T127 V3", "mma/k16/bf16/A": "T31 V7", "mma/k8/tf32/B": "T31 V1", "mma/k32/fp8/C": "T31 V3",
+		"wgmma/n8/bf16/C": "T127 V3", "wgmma/tf32/A": "T127 V3", "mma/k16/bf16/A": "T31 V7", "mma/k8/tf32/B": "T31 V1", "mma/k32/fp8/C": "T31 V3", "mma/k16/f64/A": "T31 V7", "mma/k4/tf32/B": "T31 V0",
 		"matrix/x4/trans": "T31 V7", "matrix/x2/memory": "T15 V7",
 	} {
 		r, err := Layout(LayoutRequest{Atom: spec})
@@ -134,6 +134,11 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 	}
 	if text := rendered(t, d.Picture); !strings.Contains(text, "refused (registers): 256 accumulators") || !strings.Contains(text, "nearest that works") {
 		t.Errorf("got\n%s", text)
+	}
+
+	d, err = Depth(DepthRequest{In: "bf16", Out: "bf16", Cluster: "2x1", Chip: tile.H200(), Choice: tile.Choice{BM: 128, BN: 256, BK: 64, Warpgroups: 2, Buffers: 2}})
+	if err != nil || d.A == nil || d.A.Stride != 1024 || len(d.B.Steps) != 4 || !strings.Contains(rendered(t, d.Picture), "0x4000004000010000") {
+		t.Errorf("descriptors: got %+v, %+v, %v", d.A, d.B, err)
 	}
 
 	e, err := Epilogue(EpilogueRequest{Element: "37,70", DepthRequest: DepthRequest{In: "bf16", Out: "bf16", Cluster: "2x1", Chip: tile.H200(),
