@@ -76,7 +76,7 @@ func TestUndescribableOperandsAreRefused(t *testing.T) {
 	if _, err := OperandLayout(64, 64, 2, 0, false); err == nil {
 		t.Error("a swizzle of 0 bytes: no error")
 	}
-	for _, c := range [][3]int{{64, 24, 2}, {0, 64, 2}, {64, 64, 3}, {64, 64, 0}} {
+	for _, c := range [][3]int{{64, 24, 2}, {0, 64, 2}, {64, 64, 3}, {64, 84, 3}, {64, 64, 0}} {
 		if l, err := OperandLayout(c[0], c[1], c[2], Swizzle128, false); err == nil {
 			t.Errorf("operand layout %v: got %v", c, l)
 		}

@@ -141,10 +141,11 @@ func (r ScheduleResult) Picture() (draw.Picture, error) {
 		},
 		Rows: [][]draw.Panel{{r.orders()}, {r.waves()}},
 	}
-	if err := drawable(r.TilesM, r.TilesN); err != nil {
-		return p, err
+	if drawable(r.TilesM, r.TilesN) == nil {
+		p.Rows = append(p.Rows, []draw.Panel{r.grid()})
+	} else {
+		p.Notes = append(p.Notes, fmt.Sprintf("the output is not drawn: more than %d × %d tiles could not be read", draw.MaxCells, draw.MaxCells))
 	}
-	p.Rows = append(p.Rows, []draw.Panel{r.grid()})
 	return p, nil
 }
 

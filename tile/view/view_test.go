@@ -128,6 +128,11 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 		t.Errorf("got\n%s", text)
 	}
 
+	s, err = Schedule(ScheduleRequest{M: 1 << 15, N: 256, K: 64, Work: tile.Work{BM: 128, BN: 128, BK: 64, ElemBytes: 2}, Cluster: "1x1", Order: tile.Raster, Chip: tile.H100()})
+	if text := rendered(t, s.Picture); err != nil || !strings.Contains(text, "is not drawn") || !strings.Contains(text, "A stripes") {
+		t.Errorf("256 rows of tiles: %v, got\n%s", err, text)
+	}
+
 	d, err := Depth(DepthRequest{In: "bf16", Out: "bf16", Cluster: "2x1", Chip: tile.H200(), Choice: tile.Choice{BM: 256, BN: 256, BK: 64, Warpgroups: 2, Buffers: 2}})
 	if err != nil || d.OK || d.Nearest == nil || !d.Nearest.OK() {
 		t.Fatalf("got %+v, %v", d, err)
