@@ -68,3 +68,12 @@ func (c Cursor) Drain() {
 		c.Advance()
 	})
 }
+
+// Skip passes over n stages that another consumer works on.
+func (c Cursor) Skip(n ptx.U32) {
+	k := c.ring.k
+	far := c.slot.Get().Add(n)
+	rounds := far.Div(k.U32(c.ring.Stages))
+	c.slot.Set(far.Sub(rounds.Times(c.ring.Stages)))
+	c.phase.Set(c.phase.Get().Xor(rounds.And(k.U32(1))))
+}

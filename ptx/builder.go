@@ -25,6 +25,7 @@ type Builder struct {
 	bytes    int // of shared memory
 	bars     map[int]string
 	roles    []RoleInfo
+	role     string // being written
 	cached   map[Op]operand
 	faults   []error
 }
@@ -48,7 +49,11 @@ func (k *Builder) fail(format string, args ...any) { k.failAt(here(1), format, a
 
 func (k *Builder) failAt(l Line, format string, args ...any) {
 	if len(k.faults) < maxFaults {
-		k.faults = append(k.faults, fmt.Errorf("ptx: %s: %s: %s", k.name, l, fmt.Sprintf(format, args...)))
+		where := k.name
+		if k.role != "" {
+			where += ", role " + k.role
+		}
+		k.faults = append(k.faults, fmt.Errorf("ptx: %s: %s: %s", where, l, fmt.Sprintf(format, args...)))
 	}
 }
 

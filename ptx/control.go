@@ -135,6 +135,8 @@ func (k *Builder) Role(name string, warpgroups, registers int, body func()) {
 		case registers > 0 && registers < at:
 			k.lowerRegisters(registers)
 		}
+		k.role = name
 		body()
+		k.role = ""
 	}, nil, here(1))
 }

@@ -8,6 +8,7 @@ import (
 	"heddle/kernel"
 	"heddle/kernel/gemm"
 	"heddle/kernel/row"
+	"heddle/num"
 )
 
 // Kernels lists every kernel, by family.
@@ -21,10 +22,18 @@ func Kernels() []kernel.Kernel {
 		c    gemm.Config
 	}{
 		{"gemm", gemm.Default()},
-		{"gemm-192-c2", gemm.Config{BN: 192, BK: 64, Stages: 4, Cluster: 2, Order: kernel.Order{Group: 8}}},
-		{"gemm-128-c1", gemm.Config{BN: 128, BK: 64, Stages: 4, Cluster: 1, Order: kernel.Order{Group: 8, Serpentine: true}}},
+		{"gemm-c1", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 1, Order: kernel.Order{Group: 8, Serpentine: true}}},
+		{"gemm-192", gemm.Config{BM: 128, BN: 192, BK: 64, Stages: 4, Cluster: 2, Order: kernel.Order{Group: 8}}},
+		{"gemm-tall", gemm.Config{BM: 256, BN: 128, BK: 64, Stages: 4, Cluster: 2, Order: kernel.Order{Group: 8}}},
+		{"gemm-pingpong", gemm.Config{BM: 128, BN: 192, BK: 64, Stages: 4, Cluster: 2, PingPong: true, Order: kernel.Order{Group: 8}}},
+		{"gemm-pingpong-128", gemm.Config{BM: 128, BN: 128, BK: 64, Stages: 5, Cluster: 2, PingPong: true, Order: kernel.Order{Group: 8}}},
+		{"gemm-64x128", gemm.Config{BM: 64, BN: 128, BK: 64, Stages: 8, Cluster: 1, Order: kernel.Order{Group: 8}}},
+		{"gemm-64x64", gemm.Config{BM: 64, BN: 64, BK: 64, Stages: 8, Cluster: 1, Order: kernel.Order{Group: 8}}},
+		{"gemm-f16", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 2, In: num.F16, Order: kernel.Order{Group: 8}}},
+		{"gemm-dgrad", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 2, TransB: true, Order: kernel.Order{Group: 8}}},
+		{"gemm-wgrad", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 2, TransA: true, TransB: true, Out: num.F32, Add: true, Order: kernel.Order{Group: 8}}},
 	} {
-		add(g.name, "D = A·Bᵀ, bf16 in and out, f32 accumulation; persistent, TMA and wgmma, "+g.c.String(), func() (kernel.Built, error) { return gemm.New(g.c) })
+		add(g.name, "D = A·Bᵀ by TMA and wgmma, persistent: "+g.c.String(), func() (kernel.Built, error) { return gemm.New(g.c) })
 	}
 	add("row-sum", "y = Σ of each row, f32, in a fixed order", func() (kernel.Built, error) { return row.NewSum() })
 	return all

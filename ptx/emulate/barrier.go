@@ -122,12 +122,12 @@ func warpSync(w *warp, c *code) {
 // fenceProxy makes what the executing lanes know visible to the async proxy; of their sisters only what a warp-wide barrier has made known.
 func fenceProxy(w *warp, c *code) {
 	k := w.mine(w.mask)
-	lo, hi := int(w.lane0), int(w.lane0)+32
+	lo, hi := int(w.lane0), int(w.lane0)+perLanes
 	k.a[:lo].join(k.v[:lo])
 	k.a[hi:].join(k.v[hi:])
-	for i := range 32 {
+	for i := range perLanes {
 		x := k.v[lo+i]
-		if w.mask>>i&1 == 0 {
+		if uint64(w.mask)>>i&1 == 0 && w.mask != allLanes || i < 32 && w.mask>>i&1 == 0 {
 			x = min(x, w.known)
 		}
 		k.a[lo+i] = max(k.a[lo+i], x)

@@ -2,8 +2,8 @@ package emulate
 
 // clocks is a vector clock: for each component how much of it is known to have happened before.
 //
-// Components: every lane of the cluster, counted by its warp's clock; then, for each CTA, one for each thing that completes asynchronously: a mbarrier
-// (its phase), a warpgroup (its wgmma groups), a warp's bulk stores (groups read, groups complete).
+// Components: every lane of the cluster and every warp as a whole, counted by the warp's clock; then, for each CTA, one for each thing that completes
+// asynchronously: a mbarrier (its phase), a warpgroup (its wgmma groups), a warp's bulk stores (groups read, groups complete).
 type clocks []uint32
 
 func (c clocks) join(d clocks) {
@@ -64,7 +64,10 @@ func (w *warp) bulkAgent(which int) int32 {
 	return int32(w.t.base + maxBars + w.m.warps/4 + 1 + perWarp*w.id + which)
 }
 
-// lane is the component of a lane of this warp.
+// perLanes is the components of one warp's threads: 32 lanes, and the warp as a whole for what all lanes do together.
+const perLanes = 33
+
+// lane is the component of a lane of this warp; lane 32 is the warp as a whole.
 func (w *warp) lane(i int) int32 { return w.lane0 + int32(i) }
 
 // A warp's lanes share what they know, but for two refinements: what a lane did is known to the others only from the next warp-wide barrier on (known), and
@@ -73,6 +76,12 @@ func (w *warp) lane(i int) int32 { return w.lane0 + int32(i) }
 // tick starts a new interval of the lanes in mask: what they do from now on is not covered by what they published before.
 func (w *warp) tick(mask uint32) {
 	w.clock++
+	if mask == allLanes {
+		w.know.v[w.lane(32)] = w.clock
+		if w.partMask != 0 {
+			w.part.v[w.lane(32)] = w.clock
+		}
+	}
 	for l := range lanes(mask) {
 		w.know.v[w.lane(l)] = w.clock
 		if w.partMask != 0 {
@@ -131,11 +140,11 @@ func (w *warp) publish(mask uint32, o knowledge) {
 		o.join(k)
 		return
 	}
-	var own [32]uint32
-	mineV := k.v[w.lane0 : w.lane0+32]
+	var own [perLanes]uint32
+	mineV := k.v[w.lane0 : w.lane0+perLanes]
 	copy(own[:], mineV)
 	for i := range own {
-		if mask>>i&1 == 0 {
+		if uint64(mask)>>i&1 == 0 {
 			mineV[i] = min(mineV[i], w.known)
 		}
 	}

@@ -23,7 +23,7 @@ type machine struct {
 
 	clusterSize int // CTAs
 	warps       int // of a CTA
-	lanes       int // of a cluster
+	lanes       int // components of a cluster's threads
 	scratch     operands
 }
 
@@ -46,7 +46,7 @@ type cta struct {
 	base    int // first asynchronous component
 	mem     []byte
 	shadow  []cell
-	words   map[int]*[4]cell
+	words   [][4]cell // of the cells that are split
 	bars    map[int]*mbar
 	named   [16]namedBarrier
 	groups  []*group
@@ -77,7 +77,7 @@ const sharedBase = 1024
 
 func (m *machine) run() {
 	m.clusterSize, m.warps = m.entry.Cluster, m.entry.Threads/32
-	m.lanes = m.clusterSize * m.entry.Threads
+	m.lanes = m.clusterSize * m.warps * perLanes
 	total := m.launch.Grid.X / m.clusterSize
 	fit := max(1, m.opt.SMs/m.clusterSize)
 	var resident []*cluster
@@ -130,7 +130,7 @@ func (m *machine) start(i int) *cluster {
 	for rank := range m.clusterSize {
 		t := &cta{
 			c: c, index: i*m.clusterSize + rank, rank: rank, base: m.agentBase(rank), mem: make([]byte, m.launch.Shared), shadow: make([]cell, (m.launch.Shared+15)/16),
-			words: map[int]*[4]cell{}, bars: map[int]*mbar{}, ended: newKnowledge(n), touched: map[int32]touch{},
+			bars: map[int]*mbar{}, ended: newKnowledge(n), touched: map[int32]touch{},
 		}
 		for j := range t.shadow {
 			t.shadow[j].write.agent = -1

@@ -117,8 +117,39 @@ func (w *warp) shared(l int, addr uint32, n int, write bool) []byte {
 	return w.t.mem[off : off+n]
 }
 
+// dense gives the bytes of an access in which the lanes, all running, touch n neighbouring bytes each, in order and from a 16-byte boundary; nil for any other.
+// It is the common case, checked a cell at a time with the warp as a whole for its agent.
+func (w *warp) dense(addr *lanes32, n int, write bool) []byte {
+	first := addr[0]
+	if w.mask != allLanes || first%16 != 0 {
+		return nil
+	}
+	for l, x := range addr {
+		if x != first+uint32(l*n) {
+			return nil
+		}
+	}
+	off, ok := w.own(first)
+	if !ok || off+32*n > len(w.t.mem) {
+		return nil // the other path says what is wrong
+	}
+	w.m.counts.Shared++
+	w.m.counts.Wavefront += int64(max(1, n/4))
+	w.m.check(&access{t: w.t, off: off, bytes: 32 * n, write: write, by: w.now(32), know: w.mine(allLanes), pc: w.at})
+	return w.t.mem[off : off+32*n]
+}
+
 func loadShared(n int) op {
 	return func(w *warp, c *code) {
+		if p := w.dense(&w.r[c.a], 4*n, false); p != nil {
+			for i := range n {
+				r := &w.r[c.d+int32(i)]
+				for l := range r {
+					r[l] = binary.LittleEndian.Uint32(p[4*(n*l+i):])
+				}
+			}
+			return
+		}
 		w.wavefronts(&w.r[c.a], 4*n)
 		for l := range lanes(w.mask) {
 			p := w.shared(l, w.r[c.a][l], 4*n, false)
@@ -134,6 +165,14 @@ func loadShared(n int) op {
 
 func storeShared(n int) op {
 	return func(w *warp, c *code) {
+		if p := w.dense(&w.r[c.a], 4*n, true); p != nil {
+			for i := range n {
+				for l, x := range w.r[c.s[1+i]] {
+					binary.LittleEndian.PutUint32(p[4*(n*l+i):], x)
+				}
+			}
+			return
+		}
 		w.wavefronts(&w.r[c.a], 4*n)
 		for l := range lanes(w.mask) {
 			p := w.shared(l, w.r[c.a][l], 4*n, true)

@@ -6,7 +6,7 @@ type cell struct {
 	writePC int32
 	generic bool // written by the generic proxy
 	readers uint8
-	split   bool // the four words are looked after one by one
+	split   int32 // the four words are looked after one by one: place in the CTA's words, plus one
 	read    [4]epoch
 	readPC  [4]int32
 	origin  origin
@@ -42,11 +42,11 @@ func (m *machine) check(x *access) {
 	}
 	for at := x.off &^ 15; at < x.off+x.bytes; at += 16 {
 		c := &x.t.shadow[at>>4]
-		if !c.split && x.off <= at && at+16 <= x.off+x.bytes {
+		if c.split == 0 && x.off <= at && at+16 <= x.off+x.bytes {
 			m.touch(x, c, at)
 			continue
 		}
-		words := x.t.split(c, at)
+		words := x.t.split(c)
 		for i := range words {
 			if w := at + 4*i; w >= x.off && w < x.off+x.bytes {
 				m.touch(x, &words[i], w)
@@ -55,21 +55,13 @@ func (m *machine) check(x *access) {
 	}
 }
 
-// split gives the four word cells of the cell at a byte offset, made from it at the first partial access.
-func (t *cta) split(c *cell, at int) *[4]cell {
-	words := t.words[at]
-	if !c.split {
-		c.split = true
-		if words == nil {
-			words = new([4]cell)
-			t.words[at] = words
-		}
-		for i := range words {
-			words[i] = *c
-			words[i].split = false
-		}
+// split gives the four word cells of a cell, made from it at the first partial access.
+func (t *cta) split(c *cell) *[4]cell {
+	if c.split == 0 {
+		t.words = append(t.words, [4]cell{*c, *c, *c, *c})
+		c.split = int32(len(t.words))
 	}
-	return words
+	return &t.words[c.split-1]
 }
 
 func (m *machine) touch(x *access, c *cell, at int) {

@@ -70,7 +70,7 @@ func lanes(mask uint32) iter.Seq[int] {
 func (m *machine) newWarp(t *cta, id, agents int) *warp {
 	n := &m.entry.Counts
 	w := &warp{
-		m: m, t: t, id: id, mask: allLanes, regs: m.entry.Registers, lane0: int32((t.rank*m.warps + id) * 32), know: newKnowledge(agents), part: newKnowledge(agents),
+		m: m, t: t, id: id, mask: allLanes, regs: m.entry.Registers, lane0: int32((t.rank*m.warps + id) * perLanes), know: newKnowledge(agents), part: newKnowledge(agents),
 		r: make([]lanes32, n[ptx.B32]+len(m.const32)), d: make([]lanes64, n[ptx.B64]+len(m.const64)), p: make([]uint32, n[ptx.P]),
 	}
 	for x, i := range m.const32 {

@@ -57,10 +57,11 @@ func normBackward(dx, dy, x, w *float32, rstd, c float32, n int, accumulate bool
 }
 
 func triple[T Float](x, y, z []T) T {
-	var s [lanes]T
-	if single[T]() && triple32(at(x), at(y), at(z), parts32(&s), len(x)) {
-		return fold(&s)
+	var total float32
+	if single[T]() && triple32(at(x), at(y), at(z), &total, len(x)) {
+		return T(total)
 	}
+	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += T(v * y[i] * z[i])
 	}

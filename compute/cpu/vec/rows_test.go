@@ -400,3 +400,18 @@ func TestGradientsMatchDifferences(t *testing.T) {
 		}
 	}
 }
+
+// A square of a float32 is exact in float64, so every set gives these bits.
+func TestSumSquaresOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 3))
+	for _, n := range lengths {
+		_, x, _ := rows32(r, 1, n)
+		var part [32]float64
+		for i, v := range x[0] {
+			part[i%32] += float64(v) * float64(v)
+		}
+		if got, want := SumSquares(x[0]), fold(&part); got != want {
+			t.Fatalf("n %d: sum of squares %g, want %g", n, got, want)
+		}
+	}
+}
