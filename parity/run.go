@@ -39,7 +39,8 @@ type RankResult struct {
 type Options struct {
 	On    train.Machine
 	Alter func(*comm.Op) comm.Alteration // plants faults
-	Steps int                            // timed repetitions; 0: one run, untimed
+	Keep  model.Policy
+	Steps int // timed repetitions; 0: one run, untimed
 }
 
 // Gradient runs one batch through a layout and collects the settled gradients of all ranks.
@@ -60,6 +61,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		if err != nil {
 			return err
 		}
+		m.Use(o.Keep)
 		if err := m.Shards.Load(in.Weights); err != nil {
 			return err
 		}

@@ -47,6 +47,11 @@ func Exitf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// Exited is the exit code of a child process that has already said why.
+type Exited int
+
+func (e Exited) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // Code is the exit code of err: 0 for nil, Failed where err does not say.
 func Code(err error) int {
 	if err == nil {
@@ -54,6 +59,9 @@ func Code(err error) int {
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
+	}
+	if e, ok := errors.AsType[Exited](err); ok {
+		return int(e)
 	}
 	return Failed
 }
@@ -85,7 +93,7 @@ func (e *Env) Emit(v any, text func(w io.Writer)) error {
 // unless a result stands there.
 func (e *Env) Report(err error) int {
 	code := Code(err)
-	if code == OK {
+	if _, said := errors.AsType[Exited](err); said || code == OK {
 		return code
 	}
 	if e.JSON && !e.emitted {
