@@ -43,16 +43,25 @@ func Latest(root string) (c *Checkpoint, damaged []error, err error) {
 		return nil, nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	for _, step := range steps(names) {
-		c, err := Open(filepath.Join(root, stepName(step)))
+		c, err := OpenStep(root, step)
 		if err == nil {
-			if err = c.Verify(); err == nil {
-				return c, damaged, nil
-			}
-			err = errors.Join(err, c.Close())
+			return c, damaged, nil
 		}
 		damaged = append(damaged, err)
 	}
 	return nil, damaged, fmt.Errorf("checkpoint: no complete checkpoint in %s: %w", root, fs.ErrNotExist)
+}
+
+// OpenStep opens the checkpoint of a given step of a folder and verifies it.
+func OpenStep(root string, step int) (*Checkpoint, error) {
+	c, err := Open(filepath.Join(root, stepName(step)))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Verify(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // prune removes all but the newest Keep checkpoints. Each is renamed first, so that nobody ever sees half of one.

@@ -44,8 +44,16 @@ const (
 // is one that skip names, only what stands before and with ph is read. The error is of reading r, or says that this
 // is no trace at all.
 func ScanEvents(r io.Reader, skip func(ph byte) bool, each func(*Raw)) (*Scan, error) {
-	s := scanner{r: r, skip: skip, buf: make([]byte, scanBuffer), each: each, out: Scan{Meta: map[string]string{}}}
+	return scanEvents(r, scanBuffer, skip, each)
+}
+
+// scanEvents starts with a window of any size.
+func scanEvents(r io.Reader, window int, skip func(ph byte) bool, each func(*Raw)) (*Scan, error) {
+	s := scanner{r: r, skip: skip, buf: make([]byte, window), each: each, out: Scan{Meta: map[string]string{}}}
 	err := s.run()
+	if s.fault != nil {
+		err = s.fault
+	}
 	s.out.Offset = s.base + int64(s.pos)
 	return &s.out, err
 }
@@ -68,6 +76,7 @@ type scanner struct {
 	pos, end int
 	base     int64 // offset of buf[0]
 	eof      bool
+	fault    error // of reading, which ends the input like eof
 	where    place
 	bare     bool // the list of events is the whole file
 	skip     func(ph byte) bool
@@ -117,9 +126,9 @@ func (s *scanner) more() error {
 			s.eof = true
 			return nil
 		}
-		if err != nil {
-			s.out.Truncated = true
-			return fmt.Errorf("trace: byte %d: %w", s.base+int64(s.end), err)
+		if err != nil { // what was read before is still good
+			s.eof, s.fault = true, fmt.Errorf("trace: byte %d: %w", s.base+int64(s.end), err)
+			return nil
 		}
 		if n == 0 {
 			return fmt.Errorf("trace: byte %d: %w", s.base+int64(s.end), io.ErrNoProgress)

@@ -3,6 +3,8 @@ package gguf
 import (
 	"fmt"
 	"math"
+
+	"heddle/num"
 )
 
 // Type is how a tensor's elements are stored; the number is the file's.
@@ -60,7 +62,7 @@ func (t Type) decode(src []byte, dst []float32) {
 	case F16:
 		dst[0] = half(src)
 	case BF16:
-		dst[0] = math.Float32frombits(uint32(le.Uint16(src)) << 16)
+		dst[0] = num.FromBF16(le.Uint16(src))
 	case Q8_0:
 		d := half(src)
 		for i, q := range src[2:] {
@@ -114,15 +116,5 @@ func decodeQ6K(src []byte, dst []float32) {
 	}
 }
 
-// half widens an IEEE 754 binary16.
-func half(b []byte) float32 {
-	h := le.Uint16(b)
-	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&0x3ff)
-	switch exp {
-	case 31:
-		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
-	case 0:
-		return math.Float32frombits(sign | math.Float32bits(float32(frac)*0x1p-24))
-	}
-	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
-}
+// half is the float16 number that a block keeps at the start of b.
+func half(b []byte) float32 { return num.FromF16(le.Uint16(b)) }

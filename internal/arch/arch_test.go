@@ -40,7 +40,7 @@ func imports(t *testing.T) map[string][]string {
 			return err
 		}
 		pkg := filepath.ToSlash(filepath.Dir(rel))
-		out[pkg] = append(out[pkg])
+		out[pkg] = append([]string{}, out[pkg]...)
 		for _, i := range f.Imports {
 			p, _ := strconv.Unquote(i.Path.Value)
 			out[pkg] = append(out[pkg], p)

@@ -17,7 +17,7 @@ const (
 )
 
 // rowKernel is one kernel of package vec. out and in are rows of n floats,
-// scalars float32 arguments; sums means it gives 32 partial results.
+// scalars float32 arguments; sums means it gives 32 partial results, joined.
 type rowKernel struct {
 	name    string
 	out, in []string // a row in both is read and written
@@ -25,6 +25,7 @@ type rowKernel struct {
 	doc     string // what happens to element i
 	sums    bool
 	start   float64 // of the partial results
+	largest bool    // the partial results are joined by max rather than +
 	pairs   bool    // two vectors at a time, for kernels with long chains
 	// body computes from vectors of in, in order, and scalars; it returns vectors
 	// of out, in order, and for sums the new partial result as the last.
@@ -38,7 +39,7 @@ func (k rowKernel) params() string {
 		p = append(p, name+" *float32")
 	}
 	if k.sums {
-		p = append(p, "part *[32]float32")
+		p = append(p, "total *float32")
 	}
 	for _, name := range k.scalars {
 		p = append(p, name+" float32")
@@ -74,13 +75,20 @@ func vecKernels() *build.Context {
 			gen{c, zmm, words}.row(k)
 		}
 	}
+	for _, zmm := range []bool{false, true} {
+		gen{c, zmm, words}.squares()
+	}
 	return c
 }
 
 // row writes a kernel for one instruction set.
 func (g gen) row(k rowKernel) {
 	g.Function(g.name(k.name))
-	g.Doc(g.name(k.name)+" computes", "", "\tfor i < n { "+k.doc+" }")
+	doc := []string{g.name(k.name) + " computes", "", "\tfor i < n { " + k.doc + " }"}
+	if k.sums {
+		doc = append(doc, "\ttotal = fold(part)")
+	}
+	g.Doc(doc...)
 	g.Attributes(attr.NOSPLIT)
 	g.SignatureExpr("func(" + k.params() + ")")
 	at := map[string]reg.Register{}
@@ -116,28 +124,63 @@ func (g gen) row(k rowKernel) {
 		}
 	})
 	if k.sums {
-		part := g.Load(g.Param("part"), g.GP64())
-		for v, s := range sums {
-			g.VMOVUPS(s, Mem{Base: part, Disp: v * g.bytes()})
-		}
+		total := g.Load(g.Param("total"), g.GP64())
+		g.VMOVSS(g.fold(sums, k.join), Mem{Base: total})
 	}
 	g.VZEROUPPER()
 	g.RET()
 }
 
+func (k rowKernel) join(g gen, x, y reg.VecVirtual) {
+	if k.largest {
+		g.VMAXPS(y, x, x)
+	} else {
+		g.VADDPS(y, x, x)
+	}
+}
+
+// fold joins 32 partial results pairwise: 16 apart, then 8, 4, 2, 1.
+func (g gen) fold(s []reg.VecVirtual, join func(g gen, x, y reg.VecVirtual)) reg.VecVirtual {
+	for half := len(s) / 2; half > 0; half /= 2 {
+		for i := range half {
+			join(g, s[i], s[i+half])
+		}
+	}
+	narrow := gen{Context: g.Context}
+	y := narrow.vec()
+	if g.zmm {
+		g.VEXTRACTF64X4(Imm(1), s[0], y)
+		join(g, y, s[0].AsY().(reg.VecVirtual))
+	} else {
+		y = s[0]
+	}
+	apart := narrow.vec()
+	g.VEXTRACTF128(Imm(1), y, apart.AsX())
+	join(g, y, apart)
+	for _, pick := range []uint64{0xee, 0x55} { // elements 2 and 3, then 1, to the front
+		g.VPERMILPS(Imm(pick), y, apart)
+		join(g, y, apart)
+	}
+	return y.AsX().(reg.VecVirtual)
+}
+
 // dispatch is the Go code that picks an instruction set, and the one that has none.
 func dispatch(ks []rowKernel) (amd64, other string) {
 	var a, o strings.Builder
-	for _, k := range ks {
+	choose := func(name, params string) {
 		var names []string
-		for _, p := range strings.Split(k.params(), ", ") {
+		for _, p := range strings.Split(params, ", ") {
 			names = append(names, strings.Fields(p)[0])
 		}
 		args := strings.Join(names, ", ")
 		fmt.Fprintf(&a, "\nfunc %s32(%s) bool {\n\tswitch {\n\tcase hasAVX512():\n\t\t%sAVX512(%s)\n\tcase hasAVX2():\n\t\t%sAVX2(%s)\n\tdefault:\n\t\treturn false\n\t}\n\treturn true\n}\n",
-			k.name, k.params(), k.name, args, k.name, args)
-		fmt.Fprintf(&o, "\nfunc %s32(%s) bool { return false }\n", k.name, k.params())
+			name, params, name, args, name, args)
+		fmt.Fprintf(&o, "\nfunc %s32(%s) bool { return false }\n", name, params)
 	}
+	for _, k := range ks {
+		choose(k.name, k.params())
+	}
+	choose("squares", squaresParams)
 	return a.String(), o.String()
 }
 
@@ -262,7 +305,7 @@ func sumKernels() []rowKernel {
 			body: func(g gen, x, _ vecs, sum reg.VecVirtual, _ *mask) vecs {
 				return vecs{g.fma(g.mul(x[0], x[1]), x[2], sum)}
 			}},
-		{name: "max", in: x, sums: true, start: math.Inf(-1), doc: "if x[i] > part[i%32] { part[i%32] = x[i] }", body: maximum},
+		{name: "max", in: x, sums: true, largest: true, start: math.Inf(-1), doc: "if x[i] > part[i%32] { part[i%32] = x[i] }", body: maximum},
 		{name: "sumExp", pairs: true, in: x, sums: true, scalars: []string{"shift"}, doc: "part[i%32] += exp(x[i] − shift)",
 			body: func(g gen, x, s vecs, sum reg.VecVirtual, m *mask) vecs {
 				return vecs{g.add(sum, g.keep(g.exp(g.sub(x[0], s[0])), m, 0))}
@@ -281,4 +324,38 @@ func maximum(g gen, x, _ vecs, sum reg.VecVirtual, m *mask) vecs {
 	out := g.vec()
 	g.VMAXPS(sum, g.keep(x[0], m, math.Inf(-1)), out)
 	return vecs{out}
+}
+
+const squaresParams = "x *float32, part *[32]float64, blocks int"
+
+// squares writes the sum of squares in float64. A square of a float32 is exact
+// in float64, so fused or not gives the same bits.
+func (g gen) squares() {
+	g.Function(g.name("squares"))
+	g.Doc(g.name("squares")+" computes", "", "\tfor i < 32·blocks { part[i%32] += float64(x[i])² }")
+	g.Attributes(attr.NOSPLIT)
+	g.SignatureExpr("func(" + squaresParams + ")")
+	x, part, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("part"), g.GP64()), g.Load(g.Param("blocks"), g.GP64())
+	sums := make([]reg.VecVirtual, 256/g.bytes())
+	at := func(v int) Mem { return Mem{Base: part, Disp: v * g.bytes()} }
+	for v := range sums {
+		sums[v] = g.load(at(v), nil)
+	}
+	g.TESTQ(n, n)
+	g.JZ(LabelRef("done"))
+	g.Label("block")
+	for v := range sums {
+		wide := g.vec()
+		g.VCVTPS2PD(Mem{Base: x, Disp: v * g.bytes() / 2}, wide)
+		g.VFMADD231PD(wide, wide, sums[v])
+	}
+	g.ADDQ(Imm(128), x)
+	g.SUBQ(Imm(1), n)
+	g.JNZ(LabelRef("block"))
+	g.Label("done")
+	for v := range sums {
+		g.save(sums[v], at(v), nil)
+	}
+	g.VZEROUPPER()
+	g.RET()
 }

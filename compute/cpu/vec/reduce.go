@@ -17,10 +17,11 @@ func fold[T Float](s *[lanes]T) T {
 
 // Sum is Σ x[i].
 func Sum[T Float](x []T) T {
-	var s [lanes]T
-	if single[T]() && sum32(at(x), parts32(&s), len(x)) {
-		return fold(&s)
+	var total float32
+	if single[T]() && sum32(at(x), &total, len(x)) {
+		return T(total)
 	}
+	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += v
 	}
@@ -30,10 +31,11 @@ func Sum[T Float](x []T) T {
 // Dot is Σ x[i]·y[i].
 func Dot[T Float](x, y []T) T {
 	y = y[:len(x)]
-	var s [lanes]T
-	if single[T]() && dot32(at(x), at(y), parts32(&s), len(x)) {
-		return fold(&s)
+	var total float32
+	if single[T]() && dot32(at(x), at(y), &total, len(x)) {
+		return T(total)
 	}
+	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += T(v * y[i])
 	}
@@ -44,6 +46,9 @@ func Dot[T Float](x, y []T) T {
 // of gradients keeps its digits.
 func SumSquares[T Float](x []T) float64 {
 	var s [lanes]float64
+	if blocks := len(x) / lanes; single[T]() && squares32(at(x), &s, blocks) {
+		x = x[blocks*lanes:]
+	}
 	for i, v := range x {
 		s[i%lanes] += float64(v) * float64(v)
 	}
@@ -55,11 +60,11 @@ func SumSquares[T Float](x []T) float64 {
 //	m := −Inf
 //	for i { if x[i] > m { m = x[i] } }
 func Max[T Float](x []T) T {
-	m := T(math.Inf(-1))
-	var s [lanes]T
-	if single[T]() && max32(at(x), parts32(&s), len(x)) {
-		x = s[:]
+	var top float32
+	if single[T]() && max32(at(x), &top, len(x)) {
+		return T(top)
 	}
+	m := T(math.Inf(-1))
 	for _, v := range x {
 		if v > m {
 			m = v
@@ -70,10 +75,11 @@ func Max[T Float](x []T) T {
 
 // SumExp is Σ exp(x[i] − shift).
 func SumExp[T Float](x []T, shift T) T {
-	var s [lanes]T
-	if single[T]() && sumExp32(at(x), parts32(&s), float32(shift), len(x)) {
-		return fold(&s)
+	var total float32
+	if single[T]() && sumExp32(at(x), &total, float32(shift), len(x)) {
+		return T(total)
 	}
+	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += T(math.Exp(float64(v - shift)))
 	}
@@ -83,10 +89,11 @@ func SumExp[T Float](x []T, shift T) T {
 // ExpSum sets dst[i] = exp(x[i]·scale − shift) and gives Σ dst[i].
 func ExpSum[T Float](dst, x []T, scale, shift T) T {
 	x = x[:len(dst)]
-	var s [lanes]T
-	if single[T]() && expSum32(at(dst), at(x), parts32(&s), float32(scale), float32(shift), len(x)) {
-		return fold(&s)
+	var total float32
+	if single[T]() && expSum32(at(dst), at(x), &total, float32(scale), float32(shift), len(x)) {
+		return T(total)
 	}
+	var s [lanes]T
 	for i, v := range x {
 		e := T(math.Exp(float64(T(v*scale) - shift)))
 		dst[i] = e

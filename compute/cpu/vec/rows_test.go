@@ -268,6 +268,11 @@ func TestRMSNormMatchesFloat64(t *testing.T) {
 		rstd, rstd64 := make([]float32, rows), make([]float64, rows)
 		RMSNorm(x[0], x[1], w[0], rstd, 1e-6)
 		RMSNorm(y[0], y[1], w64[0], rstd64, 1e-6)
+		again := make([]float32, rows*n)
+		RMSNormAgain(again, x[1], w[0], rstd)
+		if !slices.Equal(again, x[0]) {
+			t.Fatalf("n %d: the norm made again has other bits", n)
+		}
 		before := slices.Clone(x[4])
 		RMSNormBackward(x[3], x[2], x[1], w[0], rstd, false)
 		RMSNormBackward(y[3], y[2], y[1], w64[0], rstd64, false)
@@ -397,6 +402,21 @@ func TestGradientsMatchDifferences(t *testing.T) {
 		SwiGLUBackward(dg, du, []float64{1}, x, u)
 		if math.Abs(dx[0]-slope(gelu)) > 1e-8 || math.Abs(dg[0]-slope(swi)) > 1e-8 || math.Abs(du[0]*u[0]-swi(x[0])) > 1e-12 {
 			t.Fatalf("at %g: gelu′ %g, want %g; swiglu′ %g, want %g", x[0], dx[0], slope(gelu), dg[0], slope(swi))
+		}
+	}
+}
+
+// A square of a float32 is exact in float64, so every set gives these bits.
+func TestSumSquaresOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 3))
+	for _, n := range lengths {
+		_, x, _ := rows32(r, 1, n)
+		var part [32]float64
+		for i, v := range x[0] {
+			part[i%32] += float64(v) * float64(v)
+		}
+		if got, want := SumSquares(x[0]), fold(&part); got != want {
+			t.Fatalf("n %d: sum of squares %g, want %g", n, got, want)
 		}
 	}
 }

@@ -7,6 +7,3 @@ func single[T Float]() bool { return unsafe.Sizeof(T(0)) == 4 }
 
 // at is where a row of float32 starts. It must only be used when single.
 func at[T Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
-
-// parts32 is the partial sums of a row of float32.
-func parts32[T Float](s *[lanes]T) *[lanes]float32 { return (*[lanes]float32)(unsafe.Pointer(s)) }

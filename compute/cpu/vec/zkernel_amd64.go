@@ -287,86 +287,112 @@ func adamWAVX512(w *float32, m *float32, v *float32, grad *float32, scale float3
 // sumAVX2 computes
 //
 //	for i < n { part[i%32] += x[i] }
+//	total = fold(part)
 //
 //go:noescape
-func sumAVX2(x *float32, part *[32]float32, n int)
+func sumAVX2(x *float32, total *float32, n int)
 
 // sumAVX512 computes
 //
 //	for i < n { part[i%32] += x[i] }
+//	total = fold(part)
 //
 //go:noescape
-func sumAVX512(x *float32, part *[32]float32, n int)
+func sumAVX512(x *float32, total *float32, n int)
 
 // dotAVX2 computes
 //
 //	for i < n { part[i%32] = fma(x[i], y[i], part[i%32]) }
+//	total = fold(part)
 //
 //go:noescape
-func dotAVX2(x *float32, y *float32, part *[32]float32, n int)
+func dotAVX2(x *float32, y *float32, total *float32, n int)
 
 // dotAVX512 computes
 //
 //	for i < n { part[i%32] = fma(x[i], y[i], part[i%32]) }
+//	total = fold(part)
 //
 //go:noescape
-func dotAVX512(x *float32, y *float32, part *[32]float32, n int)
+func dotAVX512(x *float32, y *float32, total *float32, n int)
 
 // tripleAVX2 computes
 //
 //	for i < n { part[i%32] = fma(x[i]·y[i], z[i], part[i%32]) }
+//	total = fold(part)
 //
 //go:noescape
-func tripleAVX2(x *float32, y *float32, z *float32, part *[32]float32, n int)
+func tripleAVX2(x *float32, y *float32, z *float32, total *float32, n int)
 
 // tripleAVX512 computes
 //
 //	for i < n { part[i%32] = fma(x[i]·y[i], z[i], part[i%32]) }
+//	total = fold(part)
 //
 //go:noescape
-func tripleAVX512(x *float32, y *float32, z *float32, part *[32]float32, n int)
+func tripleAVX512(x *float32, y *float32, z *float32, total *float32, n int)
 
 // maxAVX2 computes
 //
 //	for i < n { if x[i] > part[i%32] { part[i%32] = x[i] } }
+//	total = fold(part)
 //
 //go:noescape
-func maxAVX2(x *float32, part *[32]float32, n int)
+func maxAVX2(x *float32, total *float32, n int)
 
 // maxAVX512 computes
 //
 //	for i < n { if x[i] > part[i%32] { part[i%32] = x[i] } }
+//	total = fold(part)
 //
 //go:noescape
-func maxAVX512(x *float32, part *[32]float32, n int)
+func maxAVX512(x *float32, total *float32, n int)
 
 // sumExpAVX2 computes
 //
 //	for i < n { part[i%32] += exp(x[i] − shift) }
+//	total = fold(part)
 //
 //go:noescape
-func sumExpAVX2(x *float32, part *[32]float32, shift float32, n int)
+func sumExpAVX2(x *float32, total *float32, shift float32, n int)
 
 // sumExpAVX512 computes
 //
 //	for i < n { part[i%32] += exp(x[i] − shift) }
+//	total = fold(part)
 //
 //go:noescape
-func sumExpAVX512(x *float32, part *[32]float32, shift float32, n int)
+func sumExpAVX512(x *float32, total *float32, shift float32, n int)
 
 // expSumAVX2 computes
 //
 //	for i < n { dst[i] = exp(x[i]·factor − shift); part[i%32] += dst[i] }
+//	total = fold(part)
 //
 //go:noescape
-func expSumAVX2(dst *float32, x *float32, part *[32]float32, factor float32, shift float32, n int)
+func expSumAVX2(dst *float32, x *float32, total *float32, factor float32, shift float32, n int)
 
 // expSumAVX512 computes
 //
 //	for i < n { dst[i] = exp(x[i]·factor − shift); part[i%32] += dst[i] }
+//	total = fold(part)
 //
 //go:noescape
-func expSumAVX512(dst *float32, x *float32, part *[32]float32, factor float32, shift float32, n int)
+func expSumAVX512(dst *float32, x *float32, total *float32, factor float32, shift float32, n int)
+
+// squaresAVX2 computes
+//
+//	for i < 32·blocks { part[i%32] += float64(x[i])² }
+//
+//go:noescape
+func squaresAVX2(x *float32, part *[32]float64, blocks int)
+
+// squaresAVX512 computes
+//
+//	for i < 32·blocks { part[i%32] += float64(x[i])² }
+//
+//go:noescape
+func squaresAVX512(x *float32, part *[32]float64, blocks int)
 
 func exp32(dst *float32, src *float32, n int) bool {
 	switch {
@@ -608,72 +634,84 @@ func adamW32(w *float32, m *float32, v *float32, grad *float32, scale float32, b
 	return true
 }
 
-func sum32(x *float32, part *[32]float32, n int) bool {
+func sum32(x *float32, total *float32, n int) bool {
 	switch {
 	case hasAVX512():
-		sumAVX512(x, part, n)
+		sumAVX512(x, total, n)
 	case hasAVX2():
-		sumAVX2(x, part, n)
+		sumAVX2(x, total, n)
 	default:
 		return false
 	}
 	return true
 }
 
-func dot32(x *float32, y *float32, part *[32]float32, n int) bool {
+func dot32(x *float32, y *float32, total *float32, n int) bool {
 	switch {
 	case hasAVX512():
-		dotAVX512(x, y, part, n)
+		dotAVX512(x, y, total, n)
 	case hasAVX2():
-		dotAVX2(x, y, part, n)
+		dotAVX2(x, y, total, n)
 	default:
 		return false
 	}
 	return true
 }
 
-func triple32(x *float32, y *float32, z *float32, part *[32]float32, n int) bool {
+func triple32(x *float32, y *float32, z *float32, total *float32, n int) bool {
 	switch {
 	case hasAVX512():
-		tripleAVX512(x, y, z, part, n)
+		tripleAVX512(x, y, z, total, n)
 	case hasAVX2():
-		tripleAVX2(x, y, z, part, n)
+		tripleAVX2(x, y, z, total, n)
 	default:
 		return false
 	}
 	return true
 }
 
-func max32(x *float32, part *[32]float32, n int) bool {
+func max32(x *float32, total *float32, n int) bool {
 	switch {
 	case hasAVX512():
-		maxAVX512(x, part, n)
+		maxAVX512(x, total, n)
 	case hasAVX2():
-		maxAVX2(x, part, n)
+		maxAVX2(x, total, n)
 	default:
 		return false
 	}
 	return true
 }
 
-func sumExp32(x *float32, part *[32]float32, shift float32, n int) bool {
+func sumExp32(x *float32, total *float32, shift float32, n int) bool {
 	switch {
 	case hasAVX512():
-		sumExpAVX512(x, part, shift, n)
+		sumExpAVX512(x, total, shift, n)
 	case hasAVX2():
-		sumExpAVX2(x, part, shift, n)
+		sumExpAVX2(x, total, shift, n)
 	default:
 		return false
 	}
 	return true
 }
 
-func expSum32(dst *float32, x *float32, part *[32]float32, factor float32, shift float32, n int) bool {
+func expSum32(dst *float32, x *float32, total *float32, factor float32, shift float32, n int) bool {
 	switch {
 	case hasAVX512():
-		expSumAVX512(dst, x, part, factor, shift, n)
+		expSumAVX512(dst, x, total, factor, shift, n)
 	case hasAVX2():
-		expSumAVX2(dst, x, part, factor, shift, n)
+		expSumAVX2(dst, x, total, factor, shift, n)
+	default:
+		return false
+	}
+	return true
+}
+
+func squares32(x *float32, part *[32]float64, blocks int) bool {
+	switch {
+	case hasAVX512():
+		squaresAVX512(x, part, blocks)
+	case hasAVX2():
+		squaresAVX2(x, part, blocks)
 	default:
 		return false
 	}

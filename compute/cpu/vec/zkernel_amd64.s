@@ -10720,7 +10720,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sumAVX2(x *float32, part *[32]float32, n int)
+// func sumAVX2(x *float32, total *float32, n int)
 // Requires: AVX
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
 	MOVQ    x+0(FP), AX
@@ -10819,15 +10819,21 @@ part3:
 	VMOVUPS    Y3, Y3
 
 done:
-	MOVQ    part+8(FP), AX
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
+	MOVQ         total+8(FP), AX
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X5
+	VADDPS       Y5, Y0, Y0
+	VPERMILPS    $0xee, Y0, Y5
+	VADDPS       Y5, Y0, Y0
+	VPERMILPS    $0x55, Y0, Y5
+	VADDPS       Y5, Y0, Y0
+	VMOVSS       X0, (AX)
 	VZEROUPPER
 	RET
 
-// func sumAVX512(x *float32, part *[32]float32, n int)
+// func sumAVX512(x *float32, total *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·sumAVX512(SB), NOSPLIT, $0-24
 	MOVQ    x+0(FP), AX
@@ -10882,13 +10888,21 @@ part1:
 	VMOVUPS   Z1, Z1
 
 done:
-	MOVQ    part+8(FP), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVQ          total+8(FP), AX
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X3
+	VADDPS        Y3, Y1, Y1
+	VPERMILPS     $0xee, Y1, Y3
+	VADDPS        Y3, Y1, Y1
+	VPERMILPS     $0x55, Y1, Y3
+	VADDPS        Y3, Y1, Y1
+	VMOVSS        X1, (AX)
 	VZEROUPPER
 	RET
 
-// func dotAVX2(x *float32, y *float32, part *[32]float32, n int)
+// func dotAVX2(x *float32, y *float32, total *float32, n int)
 // Requires: AVX, FMA3
 TEXT ·dotAVX2(SB), NOSPLIT, $0-32
 	MOVQ    x+0(FP), AX
@@ -11014,15 +11028,21 @@ part3:
 	VMOVUPS     Y5, Y3
 
 done:
-	MOVQ    part+16(FP), AX
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
+	MOVQ         total+16(FP), AX
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X6
+	VADDPS       Y6, Y0, Y0
+	VPERMILPS    $0xee, Y0, Y6
+	VADDPS       Y6, Y0, Y0
+	VPERMILPS    $0x55, Y0, Y6
+	VADDPS       Y6, Y0, Y0
+	VMOVSS       X0, (AX)
 	VZEROUPPER
 	RET
 
-// func dotAVX512(x *float32, y *float32, part *[32]float32, n int)
+// func dotAVX512(x *float32, y *float32, total *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·dotAVX512(SB), NOSPLIT, $0-32
 	MOVQ    x+0(FP), AX
@@ -11090,13 +11110,21 @@ part1:
 	VMOVUPS     Z2, Z1
 
 done:
-	MOVQ    part+16(FP), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVQ          total+16(FP), AX
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X4
+	VADDPS        Y4, Y1, Y1
+	VPERMILPS     $0xee, Y1, Y4
+	VADDPS        Y4, Y1, Y1
+	VPERMILPS     $0x55, Y1, Y4
+	VADDPS        Y4, Y1, Y1
+	VMOVSS        X1, (AX)
 	VZEROUPPER
 	RET
 
-// func tripleAVX2(x *float32, y *float32, z *float32, part *[32]float32, n int)
+// func tripleAVX2(x *float32, y *float32, z *float32, total *float32, n int)
 // Requires: AVX, FMA3
 TEXT ·tripleAVX2(SB), NOSPLIT, $0-40
 	MOVQ    x+0(FP), AX
@@ -11249,15 +11277,21 @@ part3:
 	VMOVUPS     Y5, Y3
 
 done:
-	MOVQ    part+24(FP), AX
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
+	MOVQ         total+24(FP), AX
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X7
+	VADDPS       Y7, Y0, Y0
+	VPERMILPS    $0xee, Y0, Y7
+	VADDPS       Y7, Y0, Y0
+	VPERMILPS    $0x55, Y0, Y7
+	VADDPS       Y7, Y0, Y0
+	VMOVSS       X0, (AX)
 	VZEROUPPER
 	RET
 
-// func tripleAVX512(x *float32, y *float32, z *float32, part *[32]float32, n int)
+// func tripleAVX512(x *float32, y *float32, z *float32, total *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·tripleAVX512(SB), NOSPLIT, $0-40
 	MOVQ    x+0(FP), AX
@@ -11338,13 +11372,21 @@ part1:
 	VMOVUPS     Z2, Z1
 
 done:
-	MOVQ    part+24(FP), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVQ          total+24(FP), AX
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X5
+	VADDPS        Y5, Y1, Y1
+	VPERMILPS     $0xee, Y1, Y5
+	VADDPS        Y5, Y1, Y1
+	VPERMILPS     $0x55, Y1, Y5
+	VADDPS        Y5, Y1, Y1
+	VMOVSS        X1, (AX)
 	VZEROUPPER
 	RET
 
-// func maxAVX2(x *float32, part *[32]float32, n int)
+// func maxAVX2(x *float32, total *float32, n int)
 // Requires: AVX
 TEXT ·maxAVX2(SB), NOSPLIT, $0-24
 	MOVQ    x+0(FP), AX
@@ -11405,9 +11447,9 @@ part0:
 	LEAQ       firstLanes<>+32(SB), DX
 	NEGQ       CX
 	VMOVUPS    (DX)(CX*4), Y4
-	VMASKMOVPS (AX), Y4, Y5
-	VMOVUPS    allff800000<>+0(SB), Y6
-	VBLENDVPS  Y4, Y5, Y6, Y4
+	VMASKMOVPS (AX), Y4, Y6
+	VMOVUPS    allff800000<>+0(SB), Y7
+	VBLENDVPS  Y4, Y6, Y7, Y4
 	VMAXPS     Y0, Y4, Y0
 	VMOVUPS    Y0, Y0
 	JMP        done
@@ -11418,9 +11460,9 @@ part1:
 	LEAQ       firstLanes<>+32(SB), DX
 	NEGQ       CX
 	VMOVUPS    (DX)(CX*4), Y4
-	VMASKMOVPS (AX), Y4, Y5
-	VMOVUPS    allff800000<>+0(SB), Y6
-	VBLENDVPS  Y4, Y5, Y6, Y4
+	VMASKMOVPS (AX), Y4, Y6
+	VMOVUPS    allff800000<>+0(SB), Y7
+	VBLENDVPS  Y4, Y6, Y7, Y4
 	VMAXPS     Y1, Y4, Y1
 	VMOVUPS    Y1, Y1
 	JMP        done
@@ -11431,9 +11473,9 @@ part2:
 	LEAQ       firstLanes<>+32(SB), DX
 	NEGQ       CX
 	VMOVUPS    (DX)(CX*4), Y4
-	VMASKMOVPS (AX), Y4, Y5
-	VMOVUPS    allff800000<>+0(SB), Y6
-	VBLENDVPS  Y4, Y5, Y6, Y4
+	VMASKMOVPS (AX), Y4, Y6
+	VMOVUPS    allff800000<>+0(SB), Y7
+	VBLENDVPS  Y4, Y6, Y7, Y4
 	VMAXPS     Y2, Y4, Y2
 	VMOVUPS    Y2, Y2
 	JMP        done
@@ -11444,22 +11486,28 @@ part3:
 	LEAQ       firstLanes<>+32(SB), DX
 	NEGQ       CX
 	VMOVUPS    (DX)(CX*4), Y4
-	VMASKMOVPS (AX), Y4, Y5
-	VMOVUPS    allff800000<>+0(SB), Y6
-	VBLENDVPS  Y4, Y5, Y6, Y4
+	VMASKMOVPS (AX), Y4, Y6
+	VMOVUPS    allff800000<>+0(SB), Y7
+	VBLENDVPS  Y4, Y6, Y7, Y4
 	VMAXPS     Y3, Y4, Y3
 	VMOVUPS    Y3, Y3
 
 done:
-	MOVQ    part+8(FP), AX
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
+	MOVQ         total+8(FP), AX
+	VMAXPS       Y2, Y0, Y0
+	VMAXPS       Y3, Y1, Y1
+	VMAXPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X5
+	VMAXPS       Y5, Y0, Y0
+	VPERMILPS    $0xee, Y0, Y5
+	VMAXPS       Y5, Y0, Y0
+	VPERMILPS    $0x55, Y0, Y5
+	VMAXPS       Y5, Y0, Y0
+	VMOVSS       X0, (AX)
 	VZEROUPPER
 	RET
 
-// func maxAVX512(x *float32, part *[32]float32, n int)
+// func maxAVX512(x *float32, total *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·maxAVX512(SB), NOSPLIT, $0-24
 	MOVQ    x+0(FP), AX
@@ -11499,8 +11547,8 @@ part0:
 	BZHIL     CX, DX, CX
 	KMOVW     CX, K1
 	VMOVUPS.Z (AX), K1, Z2
-	VMOVUPS   allff800000<>+0(SB), Z4
-	VBLENDMPS Z2, Z4, K1, Z3
+	VMOVUPS   allff800000<>+0(SB), Z5
+	VBLENDMPS Z2, Z5, K1, Z3
 	VMAXPS    Z0, Z3, Z0
 	VMOVUPS   Z0, Z0
 	JMP       done
@@ -11512,19 +11560,27 @@ part1:
 	BZHIL     CX, DX, CX
 	KMOVW     CX, K1
 	VMOVUPS.Z (AX), K1, Z2
-	VMOVUPS   allff800000<>+0(SB), Z4
-	VBLENDMPS Z2, Z4, K1, Z3
+	VMOVUPS   allff800000<>+0(SB), Z5
+	VBLENDMPS Z2, Z5, K1, Z3
 	VMAXPS    Z1, Z3, Z1
 	VMOVUPS   Z1, Z1
 
 done:
-	MOVQ    part+8(FP), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVQ          total+8(FP), AX
+	VMAXPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X4
+	VMAXPS        Y4, Y1, Y1
+	VPERMILPS     $0xee, Y1, Y4
+	VMAXPS        Y4, Y1, Y1
+	VPERMILPS     $0x55, Y1, Y4
+	VMAXPS        Y4, Y1, Y1
+	VMOVSS        X1, (AX)
 	VZEROUPPER
 	RET
 
-// func sumExpAVX2(x *float32, part *[32]float32, shift float32, n int)
+// func sumExpAVX2(x *float32, total *float32, shift float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·sumExpAVX2(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
@@ -11541,59 +11597,59 @@ block:
 	VMOVUPS      (AX), Y5
 	VMOVUPS      32(AX), Y6
 	VSUBPS       Y0, Y5, Y5
-	VSUBPS       Y0, Y6, Y7
+	VSUBPS       Y0, Y6, Y8
 	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y8
+	VMOVUPS      allc2d00000<>+0(SB), Y9
 	VMAXPS       Y5, Y6, Y6
-	VMAXPS       Y7, Y8, Y8
+	VMAXPS       Y8, Y9, Y9
 	VMINPS       all42b20000<>+0(SB), Y6, Y5
-	VMINPS       all42b20000<>+0(SB), Y8, Y9
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VMOVUPS      all4b400000<>+0(SB), Y10
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y9, Y10
-	VSUBPS       all4b400000<>+0(SB), Y7, Y5
-	VSUBPS       all4b400000<>+0(SB), Y10, Y9
+	VMINPS       all42b20000<>+0(SB), Y9, Y10
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VMOVUPS      all4b400000<>+0(SB), Y11
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y10, Y11
+	VSUBPS       all4b400000<>+0(SB), Y8, Y5
+	VSUBPS       all4b400000<>+0(SB), Y11, Y10
 	VMOVUPS      Y6, Y6
-	VMOVUPS      Y8, Y8
+	VMOVUPS      Y9, Y9
 	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS all3f318000<>+0(SB), Y10, Y9
 	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y9, Y8
+	VFNMADD231PS allb95e8083<>+0(SB), Y10, Y9
 	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y11
+	VMOVUPS      all3ab688be<>+0(SB), Y12
 	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y8, Y11
+	VFMADD213PS  all3c0905f1<>+0(SB), Y9, Y12
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y8, Y11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y9, Y12
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y8, Y11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y9, Y12
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y8, Y11
-	VMULPS       Y6, Y6, Y9
-	VMULPS       Y8, Y8, Y12
-	VFMADD213PS  Y6, Y9, Y5
-	VFMADD213PS  Y8, Y12, Y11
+	VFMADD213PS  all3f000000<>+0(SB), Y9, Y12
+	VMULPS       Y6, Y6, Y10
+	VMULPS       Y9, Y9, Y13
+	VFMADD213PS  Y6, Y10, Y5
+	VFMADD213PS  Y9, Y13, Y12
 	VADDPS       all3f800000<>+0(SB), Y5, Y5
-	VADDPS       all3f800000<>+0(SB), Y11, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
-	VPSUBD       all4b400000<>+0(SB), Y10, Y9
-	VPSRAD       $0x01, Y7, Y8
-	VPSRAD       $0x01, Y9, Y10
-	VPSUBD       Y8, Y7, Y7
-	VPSUBD       Y10, Y9, Y9
+	VADDPS       all3f800000<>+0(SB), Y12, Y6
+	VPSUBD       all4b400000<>+0(SB), Y8, Y8
+	VPSUBD       all4b400000<>+0(SB), Y11, Y10
+	VPSRAD       $0x01, Y8, Y9
+	VPSRAD       $0x01, Y10, Y11
+	VPSUBD       Y9, Y8, Y8
+	VPSUBD       Y11, Y10, Y10
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPADDD       all0000007f<>+0(SB), Y11, Y11
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y9, Y5, Y5
+	VMULPS       Y11, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
 	VPADDD       all0000007f<>+0(SB), Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y10, Y10
 	VMULPS       Y8, Y5, Y5
 	VMULPS       Y10, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y9, Y9
-	VPSLLD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y9, Y9
-	VMULPS       Y7, Y5, Y5
-	VMULPS       Y9, Y6, Y6
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y1, Y1
@@ -11601,59 +11657,59 @@ block:
 	VMOVUPS      64(AX), Y5
 	VMOVUPS      96(AX), Y6
 	VSUBPS       Y0, Y5, Y5
-	VSUBPS       Y0, Y6, Y7
+	VSUBPS       Y0, Y6, Y8
 	VMOVUPS      allc2d00000<>+0(SB), Y6
-	VMOVUPS      allc2d00000<>+0(SB), Y8
+	VMOVUPS      allc2d00000<>+0(SB), Y9
 	VMAXPS       Y5, Y6, Y6
-	VMAXPS       Y7, Y8, Y8
+	VMAXPS       Y8, Y9, Y9
 	VMINPS       all42b20000<>+0(SB), Y6, Y5
-	VMINPS       all42b20000<>+0(SB), Y8, Y9
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VMOVUPS      all4b400000<>+0(SB), Y10
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y9, Y10
-	VSUBPS       all4b400000<>+0(SB), Y7, Y5
-	VSUBPS       all4b400000<>+0(SB), Y10, Y9
+	VMINPS       all42b20000<>+0(SB), Y9, Y10
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VMOVUPS      all4b400000<>+0(SB), Y11
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y10, Y11
+	VSUBPS       all4b400000<>+0(SB), Y8, Y5
+	VSUBPS       all4b400000<>+0(SB), Y11, Y10
 	VMOVUPS      Y6, Y6
-	VMOVUPS      Y8, Y8
+	VMOVUPS      Y9, Y9
 	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
-	VFNMADD231PS all3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS all3f318000<>+0(SB), Y10, Y9
 	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
-	VFNMADD231PS allb95e8083<>+0(SB), Y9, Y8
+	VFNMADD231PS allb95e8083<>+0(SB), Y10, Y9
 	VMOVUPS      all3ab688be<>+0(SB), Y5
-	VMOVUPS      all3ab688be<>+0(SB), Y11
+	VMOVUPS      all3ab688be<>+0(SB), Y12
 	VFMADD213PS  all3c0905f1<>+0(SB), Y6, Y5
-	VFMADD213PS  all3c0905f1<>+0(SB), Y8, Y11
+	VFMADD213PS  all3c0905f1<>+0(SB), Y9, Y12
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y8, Y11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y9, Y12
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y8, Y11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y9, Y12
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
-	VFMADD213PS  all3f000000<>+0(SB), Y8, Y11
-	VMULPS       Y6, Y6, Y9
-	VMULPS       Y8, Y8, Y12
-	VFMADD213PS  Y6, Y9, Y5
-	VFMADD213PS  Y8, Y12, Y11
+	VFMADD213PS  all3f000000<>+0(SB), Y9, Y12
+	VMULPS       Y6, Y6, Y10
+	VMULPS       Y9, Y9, Y13
+	VFMADD213PS  Y6, Y10, Y5
+	VFMADD213PS  Y9, Y13, Y12
 	VADDPS       all3f800000<>+0(SB), Y5, Y5
-	VADDPS       all3f800000<>+0(SB), Y11, Y6
-	VPSUBD       all4b400000<>+0(SB), Y7, Y7
-	VPSUBD       all4b400000<>+0(SB), Y10, Y9
-	VPSRAD       $0x01, Y7, Y8
-	VPSRAD       $0x01, Y9, Y10
-	VPSUBD       Y8, Y7, Y7
-	VPSUBD       Y10, Y9, Y9
+	VADDPS       all3f800000<>+0(SB), Y12, Y6
+	VPSUBD       all4b400000<>+0(SB), Y8, Y8
+	VPSUBD       all4b400000<>+0(SB), Y11, Y10
+	VPSRAD       $0x01, Y8, Y9
+	VPSRAD       $0x01, Y10, Y11
+	VPSUBD       Y9, Y8, Y8
+	VPSUBD       Y11, Y10, Y10
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPADDD       all0000007f<>+0(SB), Y11, Y11
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y9, Y5, Y5
+	VMULPS       Y11, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y8, Y8
 	VPADDD       all0000007f<>+0(SB), Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y10, Y10
 	VMULPS       Y8, Y5, Y5
 	VMULPS       Y10, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y9, Y9
-	VPSLLD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y9, Y9
-	VMULPS       Y7, Y5, Y5
-	VMULPS       Y9, Y6, Y6
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VMOVUPS      Y3, Y3
@@ -11671,9 +11727,9 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y5, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y5
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
@@ -11682,15 +11738,15 @@ rest:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y5
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y5
 	VADDPS       all3f800000<>+0(SB), Y5, Y5
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y5, Y5
@@ -11705,9 +11761,9 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y5, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y5
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
@@ -11716,15 +11772,15 @@ rest:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y5
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y5
 	VADDPS       all3f800000<>+0(SB), Y5, Y5
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y5, Y5
@@ -11739,9 +11795,9 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y5, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y5
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y5
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y5, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y5
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y5, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y5, Y6
@@ -11750,15 +11806,15 @@ rest:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y5
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y5
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y5
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y5
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y5
 	VADDPS       all3f800000<>+0(SB), Y5, Y5
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y5, Y5
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y5, Y5
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y5, Y5
@@ -11780,9 +11836,9 @@ part0:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y0, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y0
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
@@ -11791,15 +11847,15 @@ part0:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y0
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y0, Y0
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y0, Y0
@@ -11820,9 +11876,9 @@ part1:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y0, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y0
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
@@ -11831,15 +11887,15 @@ part1:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y0
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y0, Y0
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y0, Y0
@@ -11860,9 +11916,9 @@ part2:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y0, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y0
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
@@ -11871,15 +11927,15 @@ part2:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y0
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y0, Y0
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y0, Y0
@@ -11900,9 +11956,9 @@ part3:
 	VMOVUPS      allc2d00000<>+0(SB), Y6
 	VMAXPS       Y0, Y6, Y6
 	VMINPS       all42b20000<>+0(SB), Y6, Y0
-	VMOVUPS      all4b400000<>+0(SB), Y7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y7
-	VSUBPS       all4b400000<>+0(SB), Y7, Y0
+	VMOVUPS      all4b400000<>+0(SB), Y8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y0, Y8
+	VSUBPS       all4b400000<>+0(SB), Y8, Y0
 	VMOVUPS      Y6, Y6
 	VFNMADD231PS all3f318000<>+0(SB), Y0, Y6
 	VFNMADD231PS allb95e8083<>+0(SB), Y0, Y6
@@ -11911,15 +11967,15 @@ part3:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y6, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y6, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y6, Y0
-	VMULPS       Y6, Y6, Y8
-	VFMADD213PS  Y6, Y8, Y0
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
-	VPSUBD       all4b400000<>+0(SB), Y7, Y6
-	VPSRAD       $0x01, Y6, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPADDD       all0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y0, Y0
+	VPSUBD       all4b400000<>+0(SB), Y8, Y6
+	VPSRAD       $0x01, Y6, Y8
+	VPSUBD       Y8, Y6, Y6
+	VPADDD       all0000007f<>+0(SB), Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y0, Y0
 	VPADDD       all0000007f<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y0, Y0
@@ -11929,15 +11985,21 @@ part3:
 	VMOVUPS      Y0, Y4
 
 done:
-	MOVQ    part+8(FP), AX
-	VMOVUPS Y1, (AX)
-	VMOVUPS Y2, 32(AX)
-	VMOVUPS Y3, 64(AX)
-	VMOVUPS Y4, 96(AX)
+	MOVQ         total+8(FP), AX
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X7
+	VADDPS       Y7, Y1, Y1
+	VPERMILPS    $0xee, Y1, Y7
+	VADDPS       Y7, Y1, Y1
+	VPERMILPS    $0x55, Y1, Y7
+	VADDPS       Y7, Y1, Y1
+	VMOVSS       X1, (AX)
 	VZEROUPPER
 	RET
 
-// func sumExpAVX512(x *float32, part *[32]float32, shift float32, n int)
+// func sumExpAVX512(x *float32, total *float32, shift float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·sumExpAVX512(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
@@ -11952,45 +12014,45 @@ block:
 	VMOVUPS      (AX), Z3
 	VMOVUPS      64(AX), Z4
 	VSUBPS       Z0, Z3, Z3
-	VSUBPS       Z0, Z4, Z6
+	VSUBPS       Z0, Z4, Z7
 	VMOVUPS      allc2d00000<>+0(SB), Z4
-	VMOVUPS      allc2d00000<>+0(SB), Z7
+	VMOVUPS      allc2d00000<>+0(SB), Z8
 	VMAXPS       Z3, Z4, Z4
-	VMAXPS       Z6, Z7, Z7
+	VMAXPS       Z7, Z8, Z8
 	VMINPS       all42b20000<>+0(SB), Z4, Z3
-	VMINPS       all42b20000<>+0(SB), Z7, Z8
-	VMOVUPS      all4b400000<>+0(SB), Z6
-	VMOVUPS      all4b400000<>+0(SB), Z9
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z8, Z9
-	VSUBPS       all4b400000<>+0(SB), Z6, Z3
-	VSUBPS       all4b400000<>+0(SB), Z9, Z6
+	VMINPS       all42b20000<>+0(SB), Z8, Z9
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VMOVUPS      all4b400000<>+0(SB), Z10
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z9, Z10
+	VSUBPS       all4b400000<>+0(SB), Z7, Z3
+	VSUBPS       all4b400000<>+0(SB), Z10, Z7
 	VMOVUPS      Z4, Z4
-	VMOVUPS      Z7, Z9
+	VMOVUPS      Z8, Z10
 	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
-	VFNMADD231PS all3f318000<>+0(SB), Z6, Z9
+	VFNMADD231PS all3f318000<>+0(SB), Z7, Z10
 	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
-	VFNMADD231PS allb95e8083<>+0(SB), Z6, Z9
-	VMOVUPS      all3ab688be<>+0(SB), Z7
-	VMOVUPS      all3ab688be<>+0(SB), Z10
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z7
-	VFMADD213PS  all3c0905f1<>+0(SB), Z9, Z10
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z9, Z10
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z9, Z10
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z7
-	VFMADD213PS  all3f000000<>+0(SB), Z9, Z10
-	VMULPS       Z4, Z4, Z8
-	VMULPS       Z9, Z9, Z11
-	VFMADD213PS  Z4, Z8, Z7
-	VFMADD213PS  Z9, Z11, Z10
-	VADDPS       all3f800000<>+0(SB), Z7, Z4
-	VADDPS       all3f800000<>+0(SB), Z10, Z7
+	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z10
+	VMOVUPS      all3ab688be<>+0(SB), Z8
+	VMOVUPS      all3ab688be<>+0(SB), Z11
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z8
+	VFMADD213PS  all3c0905f1<>+0(SB), Z10, Z11
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z10, Z11
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z10, Z11
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z10, Z11
+	VMULPS       Z4, Z4, Z9
+	VMULPS       Z10, Z10, Z12
+	VFMADD213PS  Z4, Z9, Z8
+	VFMADD213PS  Z10, Z12, Z11
+	VADDPS       all3f800000<>+0(SB), Z8, Z4
+	VADDPS       all3f800000<>+0(SB), Z11, Z8
 	VSCALEFPS    Z3, Z4, Z4
-	VSCALEFPS    Z6, Z7, Z7
+	VSCALEFPS    Z7, Z8, Z8
 	VADDPS       Z4, Z1, Z1
-	VADDPS       Z7, Z2, Z2
+	VADDPS       Z8, Z2, Z2
 	VMOVUPS      Z1, Z1
 	VMOVUPS      Z2, Z2
 	ADDQ         $0x80, AX
@@ -12006,20 +12068,20 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Z4
 	VMAXPS       Z3, Z4, Z4
 	VMINPS       all42b20000<>+0(SB), Z4, Z3
-	VMOVUPS      all4b400000<>+0(SB), Z6
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z6
-	VSUBPS       all4b400000<>+0(SB), Z6, Z3
+	VMOVUPS      all4b400000<>+0(SB), Z7
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z3, Z7
+	VSUBPS       all4b400000<>+0(SB), Z7, Z3
 	VMOVUPS      Z4, Z4
 	VFNMADD231PS all3f318000<>+0(SB), Z3, Z4
 	VFNMADD231PS allb95e8083<>+0(SB), Z3, Z4
-	VMOVUPS      all3ab688be<>+0(SB), Z6
-	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z6
-	VFMADD213PS  all3f000000<>+0(SB), Z4, Z6
-	VMULPS       Z4, Z4, Z7
-	VFMADD213PS  Z4, Z7, Z6
-	VADDPS       all3f800000<>+0(SB), Z6, Z4
+	VMOVUPS      all3ab688be<>+0(SB), Z7
+	VFMADD213PS  all3c0905f1<>+0(SB), Z4, Z7
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z4, Z7
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z4, Z7
+	VFMADD213PS  all3f000000<>+0(SB), Z4, Z7
+	VMULPS       Z4, Z4, Z8
+	VFMADD213PS  Z4, Z8, Z7
+	VADDPS       all3f800000<>+0(SB), Z7, Z4
 	VSCALEFPS    Z3, Z4, Z4
 	VADDPS       Z4, Z1, Z1
 	VMOVUPS      Z1, Z1
@@ -12050,8 +12112,8 @@ part0:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
 	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
-	VMULPS       Z3, Z3, Z6
-	VFMADD213PS  Z3, Z6, Z4
+	VMULPS       Z3, Z3, Z7
+	VFMADD213PS  Z3, Z7, Z4
 	VADDPS       all3f800000<>+0(SB), Z4, Z3
 	VSCALEFPS    Z0, Z3, Z3
 	VMOVUPS      all00000000<>+0(SB), Z0
@@ -12082,8 +12144,8 @@ part1:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Z3, Z4
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Z3, Z4
 	VFMADD213PS  all3f000000<>+0(SB), Z3, Z4
-	VMULPS       Z3, Z3, Z6
-	VFMADD213PS  Z3, Z6, Z4
+	VMULPS       Z3, Z3, Z7
+	VFMADD213PS  Z3, Z7, Z4
 	VADDPS       all3f800000<>+0(SB), Z4, Z3
 	VSCALEFPS    Z0, Z3, Z3
 	VMOVUPS      all00000000<>+0(SB), Z0
@@ -12092,13 +12154,21 @@ part1:
 	VMOVUPS      Z0, Z2
 
 done:
-	MOVQ    part+8(FP), AX
-	VMOVUPS Z1, (AX)
-	VMOVUPS Z2, 64(AX)
+	MOVQ          total+8(FP), AX
+	VADDPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X6
+	VADDPS        Y6, Y0, Y0
+	VPERMILPS     $0xee, Y0, Y6
+	VADDPS        Y6, Y0, Y0
+	VPERMILPS     $0x55, Y0, Y6
+	VADDPS        Y6, Y0, Y0
+	VMOVSS        X0, (AX)
 	VZEROUPPER
 	RET
 
-// func expSumAVX2(dst *float32, x *float32, part *[32]float32, factor float32, shift float32, n int)
+// func expSumAVX2(dst *float32, x *float32, total *float32, factor float32, shift float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -12119,59 +12189,59 @@ block:
 	VMULPS       Y0, Y6, Y6
 	VMULPS       Y0, Y7, Y7
 	VSUBPS       Y1, Y6, Y6
-	VSUBPS       Y1, Y7, Y8
+	VSUBPS       Y1, Y7, Y9
 	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y9
+	VMOVUPS      allc2d00000<>+0(SB), Y10
 	VMAXPS       Y6, Y7, Y7
-	VMAXPS       Y8, Y9, Y9
+	VMAXPS       Y9, Y10, Y10
 	VMINPS       all42b20000<>+0(SB), Y7, Y6
-	VMINPS       all42b20000<>+0(SB), Y9, Y10
-	VMOVUPS      all4b400000<>+0(SB), Y8
-	VMOVUPS      all4b400000<>+0(SB), Y11
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y10, Y11
-	VSUBPS       all4b400000<>+0(SB), Y8, Y6
-	VSUBPS       all4b400000<>+0(SB), Y11, Y10
+	VMINPS       all42b20000<>+0(SB), Y10, Y11
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VMOVUPS      all4b400000<>+0(SB), Y12
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y11, Y12
+	VSUBPS       all4b400000<>+0(SB), Y9, Y6
+	VSUBPS       all4b400000<>+0(SB), Y12, Y11
 	VMOVUPS      Y7, Y7
-	VMOVUPS      Y9, Y9
+	VMOVUPS      Y10, Y10
 	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
-	VFNMADD231PS all3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS all3f318000<>+0(SB), Y11, Y10
 	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
-	VFNMADD231PS allb95e8083<>+0(SB), Y10, Y9
+	VFNMADD231PS allb95e8083<>+0(SB), Y11, Y10
 	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y12
+	VMOVUPS      all3ab688be<>+0(SB), Y13
 	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y9, Y12
+	VFMADD213PS  all3c0905f1<>+0(SB), Y10, Y13
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y9, Y12
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y10, Y13
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y9, Y12
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y10, Y13
 	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y9, Y12
-	VMULPS       Y7, Y7, Y10
-	VMULPS       Y9, Y9, Y13
-	VFMADD213PS  Y7, Y10, Y6
-	VFMADD213PS  Y9, Y13, Y12
+	VFMADD213PS  all3f000000<>+0(SB), Y10, Y13
+	VMULPS       Y7, Y7, Y11
+	VMULPS       Y10, Y10, Y14
+	VFMADD213PS  Y7, Y11, Y6
+	VFMADD213PS  Y10, Y14, Y13
 	VADDPS       all3f800000<>+0(SB), Y6, Y6
-	VADDPS       all3f800000<>+0(SB), Y12, Y7
-	VPSUBD       all4b400000<>+0(SB), Y8, Y8
-	VPSUBD       all4b400000<>+0(SB), Y11, Y10
-	VPSRAD       $0x01, Y8, Y9
-	VPSRAD       $0x01, Y10, Y11
-	VPSUBD       Y9, Y8, Y8
-	VPSUBD       Y11, Y10, Y10
+	VADDPS       all3f800000<>+0(SB), Y13, Y7
+	VPSUBD       all4b400000<>+0(SB), Y9, Y9
+	VPSUBD       all4b400000<>+0(SB), Y12, Y11
+	VPSRAD       $0x01, Y9, Y10
+	VPSRAD       $0x01, Y11, Y12
+	VPSUBD       Y10, Y9, Y9
+	VPSUBD       Y12, Y11, Y11
+	VPADDD       all0000007f<>+0(SB), Y10, Y10
+	VPADDD       all0000007f<>+0(SB), Y12, Y12
+	VPSLLD       $0x17, Y10, Y10
+	VPSLLD       $0x17, Y12, Y12
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y12, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y9, Y9
 	VPADDD       all0000007f<>+0(SB), Y11, Y11
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y11, Y11
 	VMULPS       Y9, Y6, Y6
 	VMULPS       Y11, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPADDD       all0000007f<>+0(SB), Y10, Y10
-	VPSLLD       $0x17, Y8, Y8
-	VPSLLD       $0x17, Y10, Y10
-	VMULPS       Y8, Y6, Y6
-	VMULPS       Y10, Y7, Y7
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
 	VMOVUPS      Y6, (AX)
@@ -12183,59 +12253,59 @@ block:
 	VMULPS       Y0, Y6, Y6
 	VMULPS       Y0, Y7, Y7
 	VSUBPS       Y1, Y6, Y6
-	VSUBPS       Y1, Y7, Y8
+	VSUBPS       Y1, Y7, Y9
 	VMOVUPS      allc2d00000<>+0(SB), Y7
-	VMOVUPS      allc2d00000<>+0(SB), Y9
+	VMOVUPS      allc2d00000<>+0(SB), Y10
 	VMAXPS       Y6, Y7, Y7
-	VMAXPS       Y8, Y9, Y9
+	VMAXPS       Y9, Y10, Y10
 	VMINPS       all42b20000<>+0(SB), Y7, Y6
-	VMINPS       all42b20000<>+0(SB), Y9, Y10
-	VMOVUPS      all4b400000<>+0(SB), Y8
-	VMOVUPS      all4b400000<>+0(SB), Y11
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y10, Y11
-	VSUBPS       all4b400000<>+0(SB), Y8, Y6
-	VSUBPS       all4b400000<>+0(SB), Y11, Y10
+	VMINPS       all42b20000<>+0(SB), Y10, Y11
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VMOVUPS      all4b400000<>+0(SB), Y12
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y11, Y12
+	VSUBPS       all4b400000<>+0(SB), Y9, Y6
+	VSUBPS       all4b400000<>+0(SB), Y12, Y11
 	VMOVUPS      Y7, Y7
-	VMOVUPS      Y9, Y9
+	VMOVUPS      Y10, Y10
 	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
-	VFNMADD231PS all3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS all3f318000<>+0(SB), Y11, Y10
 	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
-	VFNMADD231PS allb95e8083<>+0(SB), Y10, Y9
+	VFNMADD231PS allb95e8083<>+0(SB), Y11, Y10
 	VMOVUPS      all3ab688be<>+0(SB), Y6
-	VMOVUPS      all3ab688be<>+0(SB), Y12
+	VMOVUPS      all3ab688be<>+0(SB), Y13
 	VFMADD213PS  all3c0905f1<>+0(SB), Y7, Y6
-	VFMADD213PS  all3c0905f1<>+0(SB), Y9, Y12
+	VFMADD213PS  all3c0905f1<>+0(SB), Y10, Y13
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Y9, Y12
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Y10, Y13
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Y9, Y12
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Y10, Y13
 	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
-	VFMADD213PS  all3f000000<>+0(SB), Y9, Y12
-	VMULPS       Y7, Y7, Y10
-	VMULPS       Y9, Y9, Y13
-	VFMADD213PS  Y7, Y10, Y6
-	VFMADD213PS  Y9, Y13, Y12
+	VFMADD213PS  all3f000000<>+0(SB), Y10, Y13
+	VMULPS       Y7, Y7, Y11
+	VMULPS       Y10, Y10, Y14
+	VFMADD213PS  Y7, Y11, Y6
+	VFMADD213PS  Y10, Y14, Y13
 	VADDPS       all3f800000<>+0(SB), Y6, Y6
-	VADDPS       all3f800000<>+0(SB), Y12, Y7
-	VPSUBD       all4b400000<>+0(SB), Y8, Y8
-	VPSUBD       all4b400000<>+0(SB), Y11, Y10
-	VPSRAD       $0x01, Y8, Y9
-	VPSRAD       $0x01, Y10, Y11
-	VPSUBD       Y9, Y8, Y8
-	VPSUBD       Y11, Y10, Y10
+	VADDPS       all3f800000<>+0(SB), Y13, Y7
+	VPSUBD       all4b400000<>+0(SB), Y9, Y9
+	VPSUBD       all4b400000<>+0(SB), Y12, Y11
+	VPSRAD       $0x01, Y9, Y10
+	VPSRAD       $0x01, Y11, Y12
+	VPSUBD       Y10, Y9, Y9
+	VPSUBD       Y12, Y11, Y11
+	VPADDD       all0000007f<>+0(SB), Y10, Y10
+	VPADDD       all0000007f<>+0(SB), Y12, Y12
+	VPSLLD       $0x17, Y10, Y10
+	VPSLLD       $0x17, Y12, Y12
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y12, Y7, Y7
 	VPADDD       all0000007f<>+0(SB), Y9, Y9
 	VPADDD       all0000007f<>+0(SB), Y11, Y11
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y11, Y11
 	VMULPS       Y9, Y6, Y6
 	VMULPS       Y11, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPADDD       all0000007f<>+0(SB), Y10, Y10
-	VPSLLD       $0x17, Y8, Y8
-	VPSLLD       $0x17, Y10, Y10
-	VMULPS       Y8, Y6, Y6
-	VMULPS       Y10, Y7, Y7
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y7, Y5, Y5
 	VMOVUPS      Y6, 64(AX)
@@ -12257,9 +12327,9 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Y7
 	VMAXPS       Y6, Y7, Y7
 	VMINPS       all42b20000<>+0(SB), Y7, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y8
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
-	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y9
+	VSUBPS       all4b400000<>+0(SB), Y9, Y6
 	VMOVUPS      Y7, Y7
 	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
 	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
@@ -12268,15 +12338,15 @@ rest:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
 	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
-	VMULPS       Y7, Y7, Y9
-	VFMADD213PS  Y7, Y9, Y6
+	VMULPS       Y7, Y7, Y10
+	VFMADD213PS  Y7, Y10, Y6
 	VADDPS       all3f800000<>+0(SB), Y6, Y6
-	VPSUBD       all4b400000<>+0(SB), Y8, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VMULPS       Y8, Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y7
+	VPSRAD       $0x01, Y7, Y9
+	VPSUBD       Y9, Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y9, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y7, Y6, Y6
@@ -12294,9 +12364,9 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Y7
 	VMAXPS       Y6, Y7, Y7
 	VMINPS       all42b20000<>+0(SB), Y7, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y8
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
-	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y9
+	VSUBPS       all4b400000<>+0(SB), Y9, Y6
 	VMOVUPS      Y7, Y7
 	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
 	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
@@ -12305,15 +12375,15 @@ rest:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
 	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
-	VMULPS       Y7, Y7, Y9
-	VFMADD213PS  Y7, Y9, Y6
+	VMULPS       Y7, Y7, Y10
+	VFMADD213PS  Y7, Y10, Y6
 	VADDPS       all3f800000<>+0(SB), Y6, Y6
-	VPSUBD       all4b400000<>+0(SB), Y8, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VMULPS       Y8, Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y7
+	VPSRAD       $0x01, Y7, Y9
+	VPSUBD       Y9, Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y9, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y7, Y6, Y6
@@ -12331,9 +12401,9 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Y7
 	VMAXPS       Y6, Y7, Y7
 	VMINPS       all42b20000<>+0(SB), Y7, Y6
-	VMOVUPS      all4b400000<>+0(SB), Y8
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y8
-	VSUBPS       all4b400000<>+0(SB), Y8, Y6
+	VMOVUPS      all4b400000<>+0(SB), Y9
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Y6, Y9
+	VSUBPS       all4b400000<>+0(SB), Y9, Y6
 	VMOVUPS      Y7, Y7
 	VFNMADD231PS all3f318000<>+0(SB), Y6, Y7
 	VFNMADD231PS allb95e8083<>+0(SB), Y6, Y7
@@ -12342,15 +12412,15 @@ rest:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y7, Y6
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y7, Y6
 	VFMADD213PS  all3f000000<>+0(SB), Y7, Y6
-	VMULPS       Y7, Y7, Y9
-	VFMADD213PS  Y7, Y9, Y6
+	VMULPS       Y7, Y7, Y10
+	VFMADD213PS  Y7, Y10, Y6
 	VADDPS       all3f800000<>+0(SB), Y6, Y6
-	VPSUBD       all4b400000<>+0(SB), Y8, Y7
-	VPSRAD       $0x01, Y7, Y8
-	VPSUBD       Y8, Y7, Y7
-	VPADDD       all0000007f<>+0(SB), Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VMULPS       Y8, Y6, Y6
+	VPSUBD       all4b400000<>+0(SB), Y9, Y7
+	VPSRAD       $0x01, Y7, Y9
+	VPSUBD       Y9, Y7, Y7
+	VPADDD       all0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y9, Y6, Y6
 	VPADDD       all0000007f<>+0(SB), Y7, Y7
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y7, Y6, Y6
@@ -12386,8 +12456,8 @@ part0:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
-	VMULPS       Y1, Y1, Y8
-	VFMADD213PS  Y1, Y8, Y0
+	VMULPS       Y1, Y1, Y9
+	VFMADD213PS  Y1, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
 	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
@@ -12428,8 +12498,8 @@ part1:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
-	VMULPS       Y1, Y1, Y8
-	VFMADD213PS  Y1, Y8, Y0
+	VMULPS       Y1, Y1, Y9
+	VFMADD213PS  Y1, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
 	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
@@ -12470,8 +12540,8 @@ part2:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
-	VMULPS       Y1, Y1, Y8
-	VFMADD213PS  Y1, Y8, Y0
+	VMULPS       Y1, Y1, Y9
+	VFMADD213PS  Y1, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
 	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
@@ -12512,8 +12582,8 @@ part3:
 	VFMADD213PS  all3d2aaa8c<>+0(SB), Y1, Y0
 	VFMADD213PS  all3e2aaa6e<>+0(SB), Y1, Y0
 	VFMADD213PS  all3f000000<>+0(SB), Y1, Y0
-	VMULPS       Y1, Y1, Y8
-	VFMADD213PS  Y1, Y8, Y0
+	VMULPS       Y1, Y1, Y9
+	VFMADD213PS  Y1, Y9, Y0
 	VADDPS       all3f800000<>+0(SB), Y0, Y0
 	VPSUBD       all4b400000<>+0(SB), Y7, Y1
 	VPSRAD       $0x01, Y1, Y7
@@ -12531,15 +12601,21 @@ part3:
 	VMOVUPS      Y1, Y5
 
 done:
-	MOVQ    part+16(FP), AX
-	VMOVUPS Y2, (AX)
-	VMOVUPS Y3, 32(AX)
-	VMOVUPS Y4, 64(AX)
-	VMOVUPS Y5, 96(AX)
+	MOVQ         total+16(FP), AX
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X8
+	VADDPS       Y8, Y2, Y2
+	VPERMILPS    $0xee, Y2, Y8
+	VADDPS       Y8, Y2, Y2
+	VPERMILPS    $0x55, Y2, Y8
+	VADDPS       Y8, Y2, Y2
+	VMOVSS       X2, (AX)
 	VZEROUPPER
 	RET
 
-// func expSumAVX512(dst *float32, x *float32, part *[32]float32, factor float32, shift float32, n int)
+// func expSumAVX512(dst *float32, x *float32, total *float32, factor float32, shift float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
@@ -12558,47 +12634,47 @@ block:
 	VMULPS       Z0, Z4, Z4
 	VMULPS       Z0, Z5, Z5
 	VSUBPS       Z1, Z4, Z4
-	VSUBPS       Z1, Z5, Z7
+	VSUBPS       Z1, Z5, Z8
 	VMOVUPS      allc2d00000<>+0(SB), Z5
-	VMOVUPS      allc2d00000<>+0(SB), Z8
+	VMOVUPS      allc2d00000<>+0(SB), Z9
 	VMAXPS       Z4, Z5, Z5
-	VMAXPS       Z7, Z8, Z8
+	VMAXPS       Z8, Z9, Z9
 	VMINPS       all42b20000<>+0(SB), Z5, Z4
-	VMINPS       all42b20000<>+0(SB), Z8, Z9
-	VMOVUPS      all4b400000<>+0(SB), Z7
-	VMOVUPS      all4b400000<>+0(SB), Z10
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z9, Z10
-	VSUBPS       all4b400000<>+0(SB), Z7, Z4
-	VSUBPS       all4b400000<>+0(SB), Z10, Z7
+	VMINPS       all42b20000<>+0(SB), Z9, Z10
+	VMOVUPS      all4b400000<>+0(SB), Z8
+	VMOVUPS      all4b400000<>+0(SB), Z11
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z10, Z11
+	VSUBPS       all4b400000<>+0(SB), Z8, Z4
+	VSUBPS       all4b400000<>+0(SB), Z11, Z8
 	VMOVUPS      Z5, Z5
-	VMOVUPS      Z8, Z10
+	VMOVUPS      Z9, Z11
 	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
-	VFNMADD231PS all3f318000<>+0(SB), Z7, Z10
+	VFNMADD231PS all3f318000<>+0(SB), Z8, Z11
 	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
-	VFNMADD231PS allb95e8083<>+0(SB), Z7, Z10
-	VMOVUPS      all3ab688be<>+0(SB), Z8
-	VMOVUPS      all3ab688be<>+0(SB), Z11
-	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z8
-	VFMADD213PS  all3c0905f1<>+0(SB), Z10, Z11
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z8
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z10, Z11
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z8
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z10, Z11
-	VFMADD213PS  all3f000000<>+0(SB), Z5, Z8
-	VFMADD213PS  all3f000000<>+0(SB), Z10, Z11
-	VMULPS       Z5, Z5, Z9
-	VMULPS       Z10, Z10, Z12
-	VFMADD213PS  Z5, Z9, Z8
-	VFMADD213PS  Z10, Z12, Z11
-	VADDPS       all3f800000<>+0(SB), Z8, Z5
-	VADDPS       all3f800000<>+0(SB), Z11, Z8
+	VFNMADD231PS allb95e8083<>+0(SB), Z8, Z11
+	VMOVUPS      all3ab688be<>+0(SB), Z9
+	VMOVUPS      all3ab688be<>+0(SB), Z12
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z9
+	VFMADD213PS  all3c0905f1<>+0(SB), Z11, Z12
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z9
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z11, Z12
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z9
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z11, Z12
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z9
+	VFMADD213PS  all3f000000<>+0(SB), Z11, Z12
+	VMULPS       Z5, Z5, Z10
+	VMULPS       Z11, Z11, Z13
+	VFMADD213PS  Z5, Z10, Z9
+	VFMADD213PS  Z11, Z13, Z12
+	VADDPS       all3f800000<>+0(SB), Z9, Z5
+	VADDPS       all3f800000<>+0(SB), Z12, Z9
 	VSCALEFPS    Z4, Z5, Z5
-	VSCALEFPS    Z7, Z8, Z8
+	VSCALEFPS    Z8, Z9, Z9
 	VADDPS       Z5, Z2, Z2
-	VADDPS       Z8, Z3, Z3
+	VADDPS       Z9, Z3, Z3
 	VMOVUPS      Z5, (AX)
-	VMOVUPS      Z8, 64(AX)
+	VMOVUPS      Z9, 64(AX)
 	VMOVUPS      Z2, Z2
 	VMOVUPS      Z3, Z3
 	ADDQ         $0x80, AX
@@ -12616,20 +12692,20 @@ rest:
 	VMOVUPS      allc2d00000<>+0(SB), Z5
 	VMAXPS       Z4, Z5, Z5
 	VMINPS       all42b20000<>+0(SB), Z5, Z4
-	VMOVUPS      all4b400000<>+0(SB), Z7
-	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z7
-	VSUBPS       all4b400000<>+0(SB), Z7, Z4
+	VMOVUPS      all4b400000<>+0(SB), Z8
+	VFMADD231PS  all3fb8aa3b<>+0(SB), Z4, Z8
+	VSUBPS       all4b400000<>+0(SB), Z8, Z4
 	VMOVUPS      Z5, Z5
 	VFNMADD231PS all3f318000<>+0(SB), Z4, Z5
 	VFNMADD231PS allb95e8083<>+0(SB), Z4, Z5
-	VMOVUPS      all3ab688be<>+0(SB), Z7
-	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z7
-	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z7
-	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z7
-	VFMADD213PS  all3f000000<>+0(SB), Z5, Z7
-	VMULPS       Z5, Z5, Z8
-	VFMADD213PS  Z5, Z8, Z7
-	VADDPS       all3f800000<>+0(SB), Z7, Z5
+	VMOVUPS      all3ab688be<>+0(SB), Z8
+	VFMADD213PS  all3c0905f1<>+0(SB), Z5, Z8
+	VFMADD213PS  all3d2aaa8c<>+0(SB), Z5, Z8
+	VFMADD213PS  all3e2aaa6e<>+0(SB), Z5, Z8
+	VFMADD213PS  all3f000000<>+0(SB), Z5, Z8
+	VMULPS       Z5, Z5, Z9
+	VFMADD213PS  Z5, Z9, Z8
+	VADDPS       all3f800000<>+0(SB), Z8, Z5
 	VSCALEFPS    Z4, Z5, Z5
 	VADDPS       Z5, Z2, Z2
 	VMOVUPS      Z5, (AX)
@@ -12708,8 +12784,100 @@ part1:
 	VMOVUPS      Z0, Z3
 
 done:
-	MOVQ    part+16(FP), AX
-	VMOVUPS Z2, (AX)
-	VMOVUPS Z3, 64(AX)
+	MOVQ          total+16(FP), AX
+	VADDPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPS        Y2, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X7
+	VADDPS        Y7, Y0, Y0
+	VPERMILPS     $0xee, Y0, Y7
+	VADDPS        Y7, Y0, Y0
+	VPERMILPS     $0x55, Y0, Y7
+	VADDPS        Y7, Y0, Y0
+	VMOVSS        X0, (AX)
+	VZEROUPPER
+	RET
+
+// func squaresAVX2(x *float32, part *[32]float64, blocks int)
+// Requires: AVX, FMA3
+TEXT ·squaresAVX2(SB), NOSPLIT, $0-24
+	MOVQ    x+0(FP), AX
+	MOVQ    part+8(FP), CX
+	MOVQ    blocks+16(FP), DX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+	TESTQ   DX, DX
+	JZ      done
+
+block:
+	VCVTPS2PD   (AX), Y8
+	VFMADD231PD Y8, Y8, Y0
+	VCVTPS2PD   16(AX), Y8
+	VFMADD231PD Y8, Y8, Y1
+	VCVTPS2PD   32(AX), Y8
+	VFMADD231PD Y8, Y8, Y2
+	VCVTPS2PD   48(AX), Y8
+	VFMADD231PD Y8, Y8, Y3
+	VCVTPS2PD   64(AX), Y8
+	VFMADD231PD Y8, Y8, Y4
+	VCVTPS2PD   80(AX), Y8
+	VFMADD231PD Y8, Y8, Y5
+	VCVTPS2PD   96(AX), Y8
+	VFMADD231PD Y8, Y8, Y6
+	VCVTPS2PD   112(AX), Y8
+	VFMADD231PD Y8, Y8, Y7
+	ADDQ        $0x80, AX
+	SUBQ        $0x01, DX
+	JNZ         block
+
+done:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	VMOVUPS Y7, 224(CX)
+	VZEROUPPER
+	RET
+
+// func squaresAVX512(x *float32, part *[32]float64, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·squaresAVX512(SB), NOSPLIT, $0-24
+	MOVQ    x+0(FP), AX
+	MOVQ    part+8(FP), CX
+	MOVQ    blocks+16(FP), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	TESTQ   DX, DX
+	JZ      done
+
+block:
+	VCVTPS2PD   (AX), Z4
+	VFMADD231PD Z4, Z4, Z0
+	VCVTPS2PD   32(AX), Z4
+	VFMADD231PD Z4, Z4, Z1
+	VCVTPS2PD   64(AX), Z4
+	VFMADD231PD Z4, Z4, Z2
+	VCVTPS2PD   96(AX), Z4
+	VFMADD231PD Z4, Z4, Z3
+	ADDQ        $0x80, AX
+	SUBQ        $0x01, DX
+	JNZ         block
+
+done:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
 	VZEROUPPER
 	RET

@@ -56,16 +56,18 @@ func adamW32(w *float32, m *float32, v *float32, grad *float32, scale float32, b
 	return false
 }
 
-func sum32(x *float32, part *[32]float32, n int) bool { return false }
+func sum32(x *float32, total *float32, n int) bool { return false }
 
-func dot32(x *float32, y *float32, part *[32]float32, n int) bool { return false }
+func dot32(x *float32, y *float32, total *float32, n int) bool { return false }
 
-func triple32(x *float32, y *float32, z *float32, part *[32]float32, n int) bool { return false }
+func triple32(x *float32, y *float32, z *float32, total *float32, n int) bool { return false }
 
-func max32(x *float32, part *[32]float32, n int) bool { return false }
+func max32(x *float32, total *float32, n int) bool { return false }
 
-func sumExp32(x *float32, part *[32]float32, shift float32, n int) bool { return false }
+func sumExp32(x *float32, total *float32, shift float32, n int) bool { return false }
 
-func expSum32(dst *float32, x *float32, part *[32]float32, factor float32, shift float32, n int) bool {
+func expSum32(dst *float32, x *float32, total *float32, factor float32, shift float32, n int) bool {
 	return false
 }
+
+func squares32(x *float32, part *[32]float64, blocks int) bool { return false }
