@@ -69,18 +69,27 @@ type deviceSpans struct {
 	graphs  []span
 }
 
-// byDevice sorts the work of a timeline by device. Devices come by number.
+// byDevice sorts the work of a timeline by device and start. Devices come by number.
 func byDevice(t *Timeline) (ids []int, all map[int]*deviceSpans) {
 	all = map[int]*deviceSpans{}
+	sizes := map[int]int{}
 	for _, w := range t.Work {
-		id := t.Streams[w.Stream].Device
-		d := all[id]
-		if d == nil {
-			d = &deviceSpans{}
-			all[id] = d
-			ids = append(ids, id)
+		sizes[t.Streams[w.Stream].Device]++
+	}
+	for id, n := range sizes {
+		ids = append(ids, id)
+		all[id] = &deviceSpans{}
+		if len(sizes) == 1 {
+			all[id].work = t.Work // sorted in place
+		} else {
+			all[id].work = make([]Work, 0, n)
 		}
-		d.work = append(d.work, w)
+	}
+	for _, w := range t.Work {
+		if len(sizes) > 1 {
+			d := all[t.Streams[w.Stream].Device]
+			d.work = append(d.work, w)
+		}
 	}
 	slices.Sort(ids)
 	for _, d := range all {
