@@ -27,6 +27,9 @@ func Bubbles(timelines []*Timeline, opt Options) *Report {
 		for _, id := range ids {
 			kernels += len(all[id].kernels)
 			if len(all[id].kernels) > 0 {
+				if n := all[id].processes; n > 1 {
+					r.Warnings = append(r.Warnings, fmt.Sprintf("%s: device %d has kernels of %d processes, which may be as many devices under one number", t.Source, id, n))
+				}
 				r.Devices = append(r.Devices, deviceOf(t, h, id, all[id], opt))
 			}
 		}
