@@ -20,7 +20,7 @@ type traceCmd struct {
 type traceBubblesCmd struct {
 	Files  []string `arg:"" name:"file" help:"Nsight Systems SQLite export, PyTorch or JAX trace (.json, .json.gz), or heddle's trace.json. One file a rank." `
 	MinGap float64  `name:"min-gap-us" help:"List no gaps shorter than this. Totals count all."`
-	Max    int     `name:"max-gaps" default:"100000" help:"List no more gaps than this a device, the longest. 0 lists all."`
+	Max    int      `name:"max-gaps" default:"100000" help:"List no more gaps than this a device, the longest. 0 lists all."`
 	Top    int      `default:"5" help:"How many gaps, kernel pairs and steps to print a device."`
 	HTML   string   `name:"html" placeholder:"OUT" help:"Also write a page with a timeline to zoom into."`
 }

@@ -75,8 +75,7 @@ func deviceOf(t *Timeline, h *host, id int, s *deviceSpans, opt Options) Device 
 	d := Device{Device: id, Name: t.Devices[id], File: t.Source, Kernels: len(s.kernels), Streams: s.streams, FirstNS: first,
 		BusyUS: micros(busy), SpanUS: micros(last - first), IdleUS: micros(last - first - busy), CopyUS: micros(total(s.copies)),
 		CommUS: micros(comm), OverlapUS: micros(comm - total(exposed)), Gaps: []Gap{}, Exposed: []Gap{}, Steps: []Total{}, spans: *s}
-	if t.Rank >= 0 {
-		rank := t.Rank
+	if rank := t.rankOf(id); rank >= 0 {
 		d.Rank = &rank
 	}
 	if h.first < h.last {

@@ -309,7 +309,7 @@ func TestACPURankIsIdleInItsPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := Bubbles([]*Timeline{readBytes(t, b.Bytes())}, Options{}).Devices[0]
-	if d.Device != 2 || d.Name != "rank 2" || d.Kernels != 3 || d.Streams != 2 || ns(d.BusyUS) != 220_000 || ns(d.IdleUS) != 720_000 || ns(d.CommUS) != 100_000 || ns(d.OverlapUS) != 10_000 {
+	if d.Device != 2 || *d.Rank != 2 || d.Kernels != 3 || d.Streams != 2 || ns(d.BusyUS) != 220_000 || ns(d.IdleUS) != 720_000 || ns(d.CommUS) != 100_000 || ns(d.OverlapUS) != 10_000 {
 		t.Errorf("got %+v", d)
 	}
 	if g := d.Gaps[0]; len(d.Gaps) != 1 || g.Cause != CauseHost || g.Range != "load batch" || g.Step != "step 1" || g.Before != "matmul" || g.After != "softmax" {

@@ -14,7 +14,7 @@ func (c *chrome) finish(scan *trace.Scan) {
 	t.Format = "Kineto"
 	switch {
 	case c.heddle:
-		t.Format = "heddle"
+		t.Format = heddleFormat
 	case c.resolvePlain():
 		t.Format = "JAX"
 	case len(t.Work) == 0 && len(t.Calls) == 0:
@@ -37,7 +37,6 @@ func (c *chrome) finish(scan *trace.Scan) {
 			if name := c.thread[key]; name != "" {
 				t.Streams[i].Name = name
 			}
-			t.Devices[t.Streams[i].Device] = fmt.Sprintf("rank %d", t.Streams[i].Device)
 		}
 	}
 	if rank, ok := trace.ParseInt([]byte(scan.Meta["distributedInfo.rank"])); ok {

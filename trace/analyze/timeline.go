@@ -171,6 +171,16 @@ func (r *rows) at(key []byte) (id uint32, fresh bool) {
 	return id, !ok
 }
 
+// rankOf is the rank that a device belongs to, -1 if the file does not say. In heddle's files a device is a rank.
+func (t *Timeline) rankOf(device int) int {
+	if t.Format == heddleFormat {
+		return device
+	}
+	return t.Rank
+}
+
+const heddleFormat = "heddle"
+
 // drop counts an event that was not kept.
 func (t *Timeline) drop(reason string) {
 	if t.Dropped == nil {
