@@ -74,7 +74,7 @@ func deviceOf(t *Timeline, h *host, id int, s *deviceSpans, opt Options) Device 
 	comm := total(s.comm)
 	d := Device{Device: id, Name: t.Devices[id], File: t.Source, Kernels: len(s.kernels), Streams: s.streams, FirstNS: first,
 		BusyUS: micros(busy), SpanUS: micros(last - first), IdleUS: micros(last - first - busy), CopyUS: micros(total(s.copies)),
-		CommUS: micros(comm), OverlapUS: micros(comm - total(exposed)), Gaps: []Gap{}, Exposed: []Gap{}, Steps: []Total{}, spans: *s}
+		CommUS: micros(comm), OverlapUS: micros(comm - total(exposed)), Gaps: []Gap{}, Exposed: []Gap{}, Steps: []Total{}, spans: *s, timeline: t}
 	if rank := t.rankOf(id); rank >= 0 {
 		d.Rank = &rank
 	}

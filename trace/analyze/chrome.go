@@ -17,6 +17,7 @@ type chrome struct {
 	kinds   []nameKind // of names, as far as they were asked for
 	streams rows
 	threads rows
+	groups  rows
 	key     []byte
 	heddle  bool
 	process map[string]string // names of processes, by pid
@@ -155,8 +156,22 @@ func (c *chrome) work(e *trace.Raw, kind WorkKind) {
 	}
 	bytes := argInt(e, "bytes", 0)
 	s := c.streamAt(int(dev), stream, bytes)
-	c.t.Work = append(c.t.Work, Work{Start: e.Start, End: e.Start + e.Dur, Corr: argInt(e, "correlation", noCorr),
-		Bytes: bytes, Name: name, Stream: s, Process: process, Kind: kind})
+	w := Work{Start: e.Start, End: e.Start + e.Dur, Corr: argInt(e, "correlation", noCorr), Bytes: bytes, Name: name, Stream: s, Process: process, Kind: kind}
+	if kind == Comm {
+		w.Group = c.group(e)
+	}
+	c.t.Work = append(c.t.Work, w)
+}
+
+// group is the group of ranks that a kernel communicates in: PyTorch says which ranks, or the group's name.
+func (c *chrome) group(e *trace.Raw) uint16 {
+	for _, arg := range []string{"Process Group Ranks", "Process Group Name", "group"} {
+		if v := e.Arg(arg); len(v) > 0 {
+			id, _ := c.groups.at(v)
+			return uint16(min(id+1, 1<<16-1))
+		}
+	}
+	return 0
 }
 
 func (c *chrome) streamAt(device int, stream []byte, bytes int64) uint32 {

@@ -21,6 +21,8 @@ func (c *chrome) finish(scan *trace.Scan) {
 		t.Format = "Chrome trace"
 	}
 	t.Names = c.names.all
+	t.Groups = append([]string{""}, c.groups.keys[:min(len(c.groups.keys), 1<<16-2)]...)
+	t.Groups = append(t.Groups, "groups beyond 65534")
 	for i := range t.Threads {
 		key := t.Threads[i].Name
 		pid, _, _ := strings.Cut(key, "/")

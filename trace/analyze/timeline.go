@@ -20,6 +20,7 @@ type Timeline struct {
 	Calls    []Call  // of the driver and its runtime, on hosts
 	Ranges   []Range // named by people or frameworks, on hosts
 	Waits    []Wait
+	Groups   []string       // of ranks that communicate; the first is unnamed
 	Devices  map[int]string // names of the devices that the file describes
 	Warnings []string
 	Read     int64            // events or rows that were looked at
@@ -47,6 +48,7 @@ type Work struct {
 	Name       uint32 // in Names
 	Stream     uint32 // in Streams
 	Process    uint32 // whose correlation id it is
+	Group      uint16 // in Groups, of communication
 	Kind       WorkKind
 }
 
