@@ -151,7 +151,7 @@ func measure(ref, r *Result) Measured {
 		floor = max(floor, largest(g))
 	}
 	floor *= 1e-9
-	x := Measured{Loss: number(r.Loss), NormRatio: number(r.Norm / ref.Norm), spread: number(r.Spread)}
+	x := Measured{Loss: number(r.Loss), NormRatio: over(r.Norm, ref.Norm, 1), spread: number(r.Spread)}
 	for name, g := range ref.Grads {
 		top, diff, sq, sqRef := largest(g), 0.0, 0.0, 0.0
 		for i, want := range g {
@@ -159,15 +159,23 @@ func measure(ref, r *Result) Measured {
 			diff = max(diff, math.Abs(got-want)) // max of NaN is NaN
 			sq, sqRef = sq+got*got, sqRef+want*want
 		}
-		x.GradErr = max(x.GradErr, number(diff/max(top, floor)))
+		x.GradErr = max(x.GradErr, over(diff, max(top, floor), 0))
 		if top < floor {
 			continue
 		}
-		if ratio := number(math.Sqrt(sq / sqRef)); math.Abs(ratio-1) > math.Abs(x.NormRatio-1) {
+		if ratio := math.Sqrt(over(sq, sqRef, 1)); math.Abs(ratio-1) > math.Abs(x.NormRatio-1) {
 			x.NormRatio = ratio
 		}
 	}
 	return x
+}
+
+// over is a ÷ b, and same where both are zero: a vocabulary of one word has no gradient at all.
+func over(a, b, same float64) float64 {
+	if a == 0 && b == 0 {
+		return same
+	}
+	return number(a / b)
 }
 
 // number is x, or the largest number in place of what JSON cannot say.

@@ -30,9 +30,9 @@ func agrees(t *testing.T, in Input, name string, ref *Result) {
 	}
 	m := measure(ref, r)
 	// The ratio's error is that of the gradients; the loss is one sum of B·S terms.
-	if !(m.GradErr <= LimitF64) || !(math.Abs(m.NormRatio-1) <= LimitF64) || !(math.Abs(r.Loss/ref.Loss-1) <= LimitF64) || m.spread != 0 {
-		t.Errorf("%s of %+v, %d × %d: gradient off by %.1e, norm by %.1e, loss by %.1e, copies by %.1e",
-			name, in.Config, in.B, in.S, m.GradErr, m.NormRatio-1, r.Loss/ref.Loss-1, m.spread)
+	if !(m.GradErr <= LimitF64) || !(math.Abs(m.NormRatio-1) <= LimitF64) || !(math.Abs(r.Loss-ref.Loss) <= LimitF64*ref.Loss) || m.spread != 0 {
+		t.Errorf("%s of %+v, %d × %d: gradient off by %.1e, norm by %.1e, loss %v, want %v, copies by %.1e",
+			name, in.Config, in.B, in.S, m.GradErr, m.NormRatio-1, r.Loss, ref.Loss, m.spread)
 	}
 	f := shape(in.Config, in.B, in.S, on.Type)
 	if got, want := r.bytes(), formula.Bytes(f, layout(l)); !maps.Equal(got, want) {
@@ -69,14 +69,10 @@ func TestUnequalHeads(t *testing.T) {
 	for _, c := range []struct {
 		cfg   model.Config
 		names []string
-	}{{three, []string{"tp6", "megatron6", "ulysses6", "tp2", "ulysses2-tp3", "ulysses3-megatron2"}}, {one, []string{"tp4", "megatron4", "ulysses4", "ulysses2-tp2", "fsdp3-megatron2"}}} {
+	}{{three, []string{"tp6", "megatron6", "ulysses6", "tp2", "ulysses3-megatron2"}}, {one, []string{"tp4", "megatron4", "ulysses4", "ulysses2-tp2", "fsdp3-megatron2"}}} {
 		in := NewInput(c.cfg, 3, 12, 5, 1)
 		ref := oracle(t, in)
 		for _, name := range c.names {
-			if _, err := Schemes([]string{name}, c.cfg, in.B, in.S); err != nil {
-				t.Logf("%s: %v", name, err)
-				continue
-			}
 			agrees(t, in, name, ref)
 		}
 	}
@@ -115,7 +111,7 @@ func TestRandomLegalLayoutsAgreeWithOneRank(t *testing.T) {
 }
 
 func TestTwoRunsAreEqualToTheBitOnAnyNumberOfThreads(t *testing.T) {
-	in := NewInput(Tiny(), 4, 32, 1, 1)
+	in := NewInput(Tiny(), 4, 16, 1, 1)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, name := range []string{"single", "fsdp2-megatron2", "ulysses4"} {
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.F64} {
@@ -139,7 +135,7 @@ func TestTwoRunsAreEqualToTheBitOnAnyNumberOfThreads(t *testing.T) {
 }
 
 func TestAStepLeavesNoMemoryBehind(t *testing.T) {
-	in := NewInput(Tiny(), 4, 32, 1, 1)
+	in := NewInput(Tiny(), 4, 16, 1, 1)
 	for _, name := range []string{"single", "dp2-fsdp2-megatron2", "fsdp2-ulysses2", "tp8"} {
 		s, err := parallel.New(must(t, name), parallel.Heads{G: in.Config.KV, R: in.Config.Rep()})
 		if err != nil {
@@ -177,7 +173,9 @@ func TestAStepLeavesNoMemoryBehind(t *testing.T) {
 
 // What is rebuilt in Backward has the bits of what was not kept; less is kept from one policy to the next.
 func TestRecomputationChangesMemoryAndNoBit(t *testing.T) {
-	in := NewInput(Tiny(), 4, 32, 1, 1)
+	c := Tiny()
+	c.Layers = 4
+	in := NewInput(c, 4, 16, 1, 1)
 	for _, name := range []string{"single", "fsdp2-megatron2", "ulysses4", "tp2"} {
 		var first *Result
 		kept := math.MaxInt
