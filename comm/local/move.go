@@ -37,7 +37,7 @@ func moveOf[T float32 | float64 | int32](o *comm.Op, ops []*comm.Op, half part) 
 	case comm.AllReduceSum, comm.AllReduceMax:
 		if half == second {
 			for i, p := range ops {
-				if i == o.Me { // it is there, and the others read it
+				if i == o.Me { // it is there, and the others read it now
 					continue
 				}
 				lo, hi := comm.Chunk(len(dst), n, i)
