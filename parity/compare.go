@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -91,8 +92,8 @@ const (
 )
 
 // Compare runs every scheme on a machine and measures it against one rank in float64. A dry machine yields bytes and memory
-// only.
-func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) {
+// only. Before each scheme it calls next, which may be nil, and looks whether ctx has ended.
+func Compare(ctx context.Context, in Input, schemes []Scheme, on train.Machine, next func(name string)) (*Comparison, error) {
 	c := &Comparison{Model: in.Config, Batch: in.B, Seq: in.S, DType: on.Type.String(), Crossings: crossings(in, schemes, on.Type)}
 	var ref *Result
 	if !on.Dry {
@@ -111,6 +112,12 @@ func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) 
 		}
 	}
 	for _, s := range schemes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if next != nil {
+			next(s.Name)
+		}
 		row, err := compare(in, s, on, ref)
 		if err != nil {
 			return nil, fmt.Errorf("scheme %s: %w", s.Name, err)
@@ -121,6 +128,31 @@ func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) 
 }
 
 const timedSteps = 3
+
+// Needs is about how many bytes Compare holds at once on a machine that computes: the ranks of the largest scheme at their
+// peaks, and the reference's gradients beside the scheme's on the host.
+func Needs(in Input, schemes []Scheme, t tensor.DType) (int64, error) {
+	most := int64(0)
+	for _, s := range append([]Scheme{{"single", parallel.Layout{}}}, schemes...) {
+		r, err := Gradient(in, s.Layout, Options{On: train.Machine{Type: t, Dry: true}})
+		if err != nil {
+			return 0, fmt.Errorf("scheme %s: %w", s.Name, err)
+		}
+		n := int64(0)
+		for _, rank := range r.Ranks {
+			n += int64(rank.Memory.Peak)
+		}
+		if s.Name == "single" {
+			n *= int64(tensor.F64.Size() / t.Size()) // as the reference
+		}
+		most = max(most, n)
+	}
+	one, err := parallel.New(parallel.Layout{}, parallel.Heads{G: in.Config.KV, R: in.Config.Rep()})
+	if err != nil {
+		return 0, err
+	}
+	return most + 2*8*int64(in.Config.Table(one).Elems()), nil
+}
 
 func compare(in Input, s Scheme, on train.Machine, ref *Result) (Row, error) {
 	o := Options{On: on}

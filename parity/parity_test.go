@@ -1,6 +1,9 @@
 package parity
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,12 +25,16 @@ func TestCompareIsWithinTheLimitInFloat32(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Compare(in, schemes, train.Machine{Type: tensor.F32, Threads: 1})
+	var names []string
+	c, err := Compare(t.Context(), in, schemes, train.Machine{Type: tensor.F32, Threads: 1}, func(name string) { names = append(names, name) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range c.Broken() {
 		t.Error(b)
+	}
+	if !slices.Equal(names, acceptance) {
+		t.Errorf("told of %v", names)
 	}
 	if len(c.Schemes) != len(acceptance) || c.Noise <= 0 || c.Noise > LimitF32 || len(c.Crossings) != 2 {
 		t.Errorf("%d schemes, noise %g, %d crossings", len(c.Schemes), c.Noise, len(c.Crossings))
@@ -54,5 +61,42 @@ func TestBrokenNamesWhatIsBeyondALimit(t *testing.T) {
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}
+	}
+}
+
+func TestCompareEndsBetweenSchemes(t *testing.T) {
+	in := NewInput(extreme().Config, 4, 16, 1, 1)
+	schemes, err := Schemes([]string{"single", "dp2", "tp2"}, in.Config, in.B, in.S)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var last string
+	_, err = Compare(ctx, in, schemes, train.Machine{Type: tensor.F64}, func(name string) {
+		if last = name; name == "dp2" {
+			stop()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || last != "dp2" {
+		t.Errorf("ended with %v after %s", err, last)
+	}
+}
+
+func TestNeedsIsTheLargestSchemesPeakAndTwoGradients(t *testing.T) {
+	in := NewInput(extreme().Config, 4, 16, 1, 1)
+	r, err := Gradient(in, must(t, "ulysses4"), Options{On: train.Machine{Type: tensor.F64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := int64(0)
+	for _, rank := range r.Ranks {
+		want += int64(rank.Memory.Peak)
+	}
+	for _, g := range r.Grads {
+		want += int64(2 * 8 * len(g))
+	}
+	got, err := Needs(in, []Scheme{{"tp2", must(t, "tp2")}, {"ulysses4", must(t, "ulysses4")}}, tensor.F64)
+	if err != nil || got != want {
+		t.Errorf("needs %d, want %d, %v", got, want, err)
 	}
 }
