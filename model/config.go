@@ -6,7 +6,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"heddle/parallel"
@@ -121,14 +120,4 @@ func HFDims(r *param.Row) []int {
 		return []int{r.Valid, r.Dims[1]}
 	}
 	return r.Dims
-}
-
-// HF is transformers' config.json of the model.
-func (c Config) HF(positions int) ([]byte, error) {
-	return json.MarshalIndent(map[string]any{
-		"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "torch_dtype": "float32",
-		"hidden_size": c.Hidden, "intermediate_size": c.MLP, "num_hidden_layers": c.Layers, "num_attention_heads": c.Heads, "num_key_value_heads": c.KV,
-		"head_dim": c.Head, "vocab_size": c.Vocab, "max_position_embeddings": positions, "rms_norm_eps": c.Eps, "rope_theta": c.Theta,
-		"tie_word_embeddings": c.Tied, "attention_bias": false, "hidden_act": "silu", "initializer_range": c.Std, "use_sliding_window": false,
-	}, "", "  ")
 }

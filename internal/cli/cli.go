@@ -47,6 +47,11 @@ func Exitf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// Exited is the exit code of a child process that has already said why.
+type Exited int
+
+func (e Exited) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // Code is the exit code of err: 0 for nil, Failed where err does not say.
 func Code(err error) int {
 	if err == nil {
@@ -54,6 +59,9 @@ func Code(err error) int {
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
+	}
+	if e, ok := errors.AsType[Exited](err); ok {
+		return int(e)
 	}
 	return Failed
 }
@@ -65,10 +73,13 @@ type Env struct {
 	JSON     bool // one JSON object on Out, talk on Err
 	Color    bool // Out is a terminal that wants colour
 	Terminal bool // Err is a terminal: progress may redraw its line
+
+	emitted bool // Out has the result already: an error goes to Err, so that Out stays one JSON object
 }
 
 // Emit prints a result: v as one JSON object under --json, else whatever text writes.
 func (e *Env) Emit(v any, text func(w io.Writer)) error {
+	e.emitted = true
 	if e.JSON {
 		enc := json.NewEncoder(e.Out)
 		enc.SetEscapeHTML(false)
@@ -78,13 +89,14 @@ func (e *Env) Emit(v any, text func(w io.Writer)) error {
 	return nil
 }
 
-// Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out.
+// Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out,
+// unless a result stands there.
 func (e *Env) Report(err error) int {
 	code := Code(err)
-	if code == OK {
+	if _, said := errors.AsType[Exited](err); said || code == OK {
 		return code
 	}
-	if e.JSON {
+	if e.JSON && !e.emitted {
 		o := map[string]any{"error": err.Error(), "code": code}
 		if x, ok := errors.AsType[*Error](err); ok && x.Hint != "" {
 			o["error"], o["hint"] = x.Err.Error(), x.Hint

@@ -205,22 +205,23 @@ func (l *loops[T]) panels(s *scratch[T], w block, j, jn, k, depth int) panelled[
 // sets, and gives room for what a narrow panel's last row spills.
 func padded(panel int) int { return panel + 16 }
 
-// rows runs the tiles of a span: for each group of rows that fits the L2 cache,
+// rows runs the strips of a span: for each group of rows that fits the L2 cache,
 // each panel of B meets every tile of A.
 func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span) {
-	mr, nr := l.kern.mr, l.kern.nr
-	t := tile[T]{depth: s.depth, ldc: l.g.LDC, add: s.add, edge: grow(&sc.edge, mr*nr)}
+	mr, nr, ldc := l.kern.mr, l.kern.nr, l.g.LDC
+	t := strip[T]{depth: s.depth, ldc: ldc, add: s.add, edge: grow(&sc.edge, mr*nr)}
 	mc := l.kern.mc
 	for i0 := s.i0; i0 < s.i1; i0 += mc {
-		i1 := min(s.i1, i0+mc)
-		rows := rowsOf(l, sc, a.at(i0, s.k), i1-i0, s)
+		n := min(mc, s.i1-i0)
+		r := rowsOf(l, sc, a.at(i0, s.k), n, s)
 		for q := 0; q < s.jn; q += nr {
 			t.cols = min(nr, s.jn-q)
 			t.b, t.brow = p.at(q/nr, t.cols < nr)
-			for i := i0; i < i1; i += t.rows {
-				t.rows, t.a = rows.at(i-i0, i1-i, mr)
-				t.c = c[i*l.g.LDC+s.j+q:]
-				l.kern.tile(&t)
+			for i := 0; i < n; i += t.tiles * t.rows {
+				t.tiles, t.rows = r.strip(n-i, mr)
+				t.a, t.astep = r.at(i, mr, t.rows)
+				t.c = c[(i0+i)*ldc+s.j+q:]
+				l.kern.strip(&t)
 			}
 		}
 	}
@@ -253,12 +254,27 @@ func (l *loops[T]) packA(a view[T]) int {
 	return 256
 }
 
-// at gives the tile that starts at row i with left rows to go. Rows that are not
-// packed are dealt evenly, since a kernel of one or two rows waits on its sums.
-func (r *packedRows[T]) at(i, left, mr int) (rows int, a view[T]) {
+// strip is how many tiles of how many rows come next with left rows to go. Rows
+// that are not packed are dealt evenly, since a kernel of one or two rows waits
+// on its sums.
+func (r *packedRows[T]) strip(left, mr int) (tiles, rows int) {
+	n := (left + mr - 1) / mr
 	if r.panel > 0 {
-		return min(mr, left), view[T]{r.a.data[i/mr*r.panel:], 1, mr}
+		if left < mr {
+			return 1, left
+		}
+		return left / mr, mr
 	}
-	tiles := (left + mr - 1) / mr
-	return (left + tiles - 1) / tiles, r.a.at(i, 0)
+	if more := left % n; more > 0 {
+		return more, left/n + 1
+	}
+	return n, left / n
+}
+
+// at is the row i of a tile of the given rows, and the distance to the next tile.
+func (r *packedRows[T]) at(i, mr, rows int) (a view[T], step int) {
+	if r.panel > 0 {
+		return view[T]{r.a.data[i/mr*r.panel:], 1, mr}, r.panel
+	}
+	return r.a.at(i, 0), rows * r.a.rs
 }

@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"heddle/cuda"
+	"heddle/kernel/gemm"
+	"heddle/ptx"
+)
+
+// contender is one of our GEMMs: compiled once, then laid out for each product.
+type contender interface {
+	name() string
+	load(*cuda.Device, *cuda.Cache) (Kernel, error)
+	prepare(*cuda.Device, Product) (*cuda.Prepared, error)
+}
+
+// builtGEMM is a kernel of heddle/kernel/gemm.
+type builtGEMM struct {
+	*gemm.Gemm
+	run *cuda.Runner
+}
+
+func (b *builtGEMM) name() string { return "heddle " + b.Config.String() }
+
+func (b *builtGEMM) load(*cuda.Device, *cuda.Cache) (Kernel, error) {
+	f, err := b.run.Facts(b.Module(), b.Entry.Name)
+	return Kernel{FunctionFacts: f}, err
+}
+
+func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error) {
+	at := func(name string, p cuda.Ptr, elements int) *ptx.Buffer {
+		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: elements * 2}
+	}
+	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K), B: at("B", p.B, p.N*p.K), D: at("D", p.C, p.M*p.N)}, dev.SMs)
+	if err != nil {
+		return nil, err
+	}
+	return b.run.Prepare(b.Module(), l, args)
+}

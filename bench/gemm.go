@@ -1,0 +1,329 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/cuda"
+	"heddle/cuda/cublas"
+	"heddle/cuda/nvml"
+	"heddle/kernel/gemm"
+)
+
+// GEMM is a run of a kernel against cuBLAS.
+type GEMM struct {
+	Config    *gemm.Config // our kernel, built by heddle/kernel/gemm; nil measures the PTX file alone
+	PTX, Tile string       // a kernel as PTX text, and its tile where the file's name does not say it; empty for none
+	Driver    string       // the driver's library; empty for the usual one
+	Device    int
+	CuBLAS    []string // candidate folders of the peer, from cublas.Find
+	Cache     string   // folder of compiled kernels; empty keeps none
+	Command   string   // recorded in the result
+
+	Sizes     []int // squares for Single
+	Sustained []int // squares for Sustained
+	Graphs    []int // squares for Graph
+	Pairs     int
+	Rounds    int
+	Launches  int // in one graph
+	Idle      time.Duration
+	Block     time.Duration
+
+	Progress func(format string, args ...any) // talk, one line a call
+	Store    func(*Result) error              // called after every row, so that a hang loses one row
+}
+
+// session is a GEMM run's open handles.
+type session struct {
+	cfg      GEMM
+	dev      *cuda.Device
+	helpers  *helpers
+	protocol *Protocol
+	blas     *cublas.Handle
+	own      []contender // ours, the judged one first
+	result   *Result
+}
+
+// Run measures everything. It locks its goroutine to a thread; errors of one shape end up in its row, errors of the device end the run.
+func (g GEMM) Run(ctx context.Context) (*Result, error) {
+	s, err := g.open()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range g.order() {
+		if err := ctx.Err(); err != nil {
+			return s.result, err
+		}
+		if err := s.shape(n); err != nil {
+			return s.result, fmt.Errorf("%w (at %d)", err, n)
+		}
+	}
+	return s.result, nil
+}
+
+// order is every size once, small ones first.
+func (g *GEMM) order() []int {
+	all := slices.Concat(g.Sizes, g.Sustained, g.Graphs)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (g GEMM) open() (*session, error) {
+	s := &session{cfg: g}
+	file, err := g.read() // before the device: a wrong file name costs no start
+	if err != nil {
+		return nil, err
+	}
+	driver, err := cuda.Open(g.Driver)
+	if err != nil {
+		return nil, err
+	}
+	if s.dev, err = driver.Device(g.Device); err != nil {
+		return nil, err
+	}
+	if err := s.dev.Bind(); err != nil {
+		return nil, err
+	}
+	stream, err := s.dev.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	s.result = &Result{Command: g.Command, Date: time.Now().UTC().Format(time.RFC3339), Device: s.dev.Facts}
+	cache := &cuda.Cache{Dir: g.Cache}
+	if s.helpers, err = loadHelpers(s.dev, stream, cache); err != nil {
+		return nil, err
+	}
+	if err := s.load(file, cuda.NewRunner(s.dev, stream, cache)); err != nil {
+		return nil, err
+	}
+	if err := s.openPeer(stream); err != nil {
+		return nil, err
+	}
+	s.protocol, err = NewProtocol(s.dev, stream, s.openNVML(), s.helpers.Delay)
+	if err == nil {
+		s.protocol.Done = func(side string, us float64) { g.Progress("       sustained block of %s: %.1f us a launch", side, us) }
+	}
+	return s, err
+}
+
+// read parses the PTX file, where one is given.
+func (g *GEMM) read() (*TilePTX, error) {
+	if g.PTX == "" {
+		return nil, nil
+	}
+	return ReadTilePTX(g.PTX, g.Tile)
+}
+
+// load compiles our kernels.
+func (s *session) load(file *TilePTX, run *cuda.Runner) error {
+	var all []contender
+	if s.cfg.Config != nil {
+		b, err := gemm.New(*s.cfg.Config)
+		if err != nil {
+			return err
+		}
+		all = append(all, &builtGEMM{b, run})
+	}
+	if file != nil {
+		all = append(all, file)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("bench: nothing to measure: neither a configuration nor a PTX file")
+	}
+	s.own = all
+	for _, c := range all {
+		begin := time.Now()
+		k, err := c.load(s.dev, &cuda.Cache{Dir: s.cfg.Cache})
+		if err != nil {
+			return err
+		}
+		k.Name, k.CompileMs = c.name(), time.Since(begin).Seconds()*1e3
+		s.result.Kernels = append(s.result.Kernels, k)
+		s.cfg.Progress("kernel %s: %d registers, %d bytes local, %.0f ms to compile and load", k.Name, k.Registers, k.Local, k.CompileMs)
+	}
+	return nil
+}
+
+func (s *session) openPeer(stream *cuda.Stream) error {
+	lib, err := cublas.Open(s.cfg.CuBLAS)
+	if err != nil {
+		return &cuda.Absent{What: err.Error()}
+	}
+	workspace, err := s.dev.Alloc(cublas.WorkspaceBytes)
+	if err != nil {
+		return err
+	}
+	if s.blas, err = lib.New(stream, workspace); err != nil {
+		return err
+	}
+	v, err := s.blas.Version()
+	s.result.Peer = fmt.Sprintf("cuBLAS %d (%s)", v, lib.Path)
+	s.cfg.Progress("peer: %s", s.result.Peer)
+	return err
+}
+
+// openNVML returns nil where there is no NVML: times are still good then, clocks and joules are missing.
+func (s *session) openNVML() *nvml.GPU {
+	lib, err := nvml.Open("")
+	if err == nil {
+		var gpu *nvml.GPU
+		if gpu, err = lib.ByPCI(s.dev.PCIBus); err == nil {
+			s.result.Driver, err = lib.DriverVersion()
+			if err == nil {
+				return gpu
+			}
+		}
+	}
+	s.cfg.Progress("no clocks and joules: %v", err)
+	return nil
+}
+
+// shape runs all modes that ask for n.
+func (s *session) shape(n int) error {
+	o, err := newOperands(s.helpers, n, n, n)
+	if err != nil {
+		return err
+	}
+	defer o.free()
+	sides, times, err := s.sides(o)
+	if err != nil {
+		return s.fail(n, err)
+	}
+	s.protocol.Sets = len(o.sets)
+	checks, err := s.checks(o, sides)
+	if err != nil {
+		return s.fail(n, err)
+	}
+	row := Row{M: n, N: n, K: n, Checks: checks, Recorded: times}
+	for _, mode := range []struct {
+		name  string
+		sizes []int
+		run   func() ([]Samples, error)
+	}{
+		{"single", s.cfg.Sizes, func() ([]Samples, error) { return s.protocol.Single(sides, s.cfg.Pairs, s.cfg.Idle) }},
+		{"graph-rotating", s.cfg.Graphs, func() ([]Samples, error) { return s.protocol.Graph(sides, s.cfg.Launches, s.cfg.Pairs, s.cfg.Idle) }},
+		{"graph-warm", s.cfg.Graphs, func() ([]Samples, error) {
+			s.protocol.Sets = 1
+			defer func() { s.protocol.Sets = len(o.sets) }()
+			return s.protocol.Graph(sides, s.cfg.Launches, s.cfg.Pairs, s.cfg.Idle)
+		}},
+		{"sustained", s.cfg.Sustained, func() ([]Samples, error) {
+			return s.protocol.Sustained(sides, s.cfg.Rounds, s.cfg.Block, s.cfg.Block/5)
+		}},
+	} {
+		if !slices.Contains(mode.sizes, n) {
+			continue
+		}
+		row.Mode = mode.name
+		if row.Samples, err = mode.run(); err != nil {
+			return err
+		}
+		if err := s.add(row); err != nil {
+			return err
+		}
+		row.Checks, row.Recorded = nil, nil // once a shape
+	}
+	return nil
+}
+
+func (s *session) add(row Row) error {
+	s.result.Rows = append(s.result.Rows, row)
+	one := Result{Rows: []Row{row}}
+	for _, q := range one.Summary() {
+		s.cfg.Progress("%6d %-15s %-24s %.1f against %.1f TFLOP/s, %.3f (%.3f..%.3f)", q.N, q.Mode, q.Side, q.Ours, q.Theirs, q.Speed.Value, q.Speed.Low, q.Speed.High)
+	}
+	return s.cfg.Store(s.result)
+}
+
+// fail records a shape that could not be measured. Faults of the device are final: after one, no later number could be trusted.
+func (s *session) fail(n int, err error) error {
+	s.cfg.Progress("%6d: %v", n, err)
+	if e := s.add(Row{M: n, N: n, K: n, Mode: "failed", Failure: err.Error()}); e != nil {
+		return e
+	}
+	return s.dev.Synchronize() // sticky errors come back here
+}
+
+// sides are our kernels, cublasGemmEx and the fastest of cuBLASLt's heuristics, each prepared for every buffer set.
+func (s *session) sides(o *operands) (sides []Side, times []float64, err error) {
+	stream := s.helpers.stream
+	for _, c := range s.own {
+		launches := make([]*cuda.Prepared, len(o.sets))
+		for i, p := range o.sets {
+			if launches[i], err = c.prepare(s.dev, p); err != nil {
+				return nil, nil, err
+			}
+		}
+		sides = append(sides, Side{c.name(), true, func(set int) error { return launches[set].Launch(stream) }})
+	}
+	classic := make([]*cublas.Gemm, len(o.sets))
+	for i, p := range o.sets {
+		classic[i] = s.blas.GemmEx(cublas.Problem(p))
+	}
+	lt, times, err := s.fastest(o)
+	return append(sides, Side{"cublasGemmEx", false, func(set int) error { return classic[set].Launch() }}, lt), times, err
+}
+
+// fastest times cuBLASLt's 16 best heuristics by bursts, in turn, and prepares the fastest. An algorithm that refuses the shape counts as 0 in times.
+func (s *session) fastest(o *operands) (Side, []float64, error) {
+	plan, err := s.blas.Plan(cublas.Problem(o.sets[0]), 16)
+	if err != nil {
+		return Side{}, nil, err
+	}
+	if plan.Algorithms == 0 {
+		return Side{}, nil, fmt.Errorf("bench: cuBLASLt has no algorithm for %d", o.sets[0].N)
+	}
+	sides, times := make([]Side, plan.Algorithms), make([]float64, plan.Algorithms)
+	for a := range sides {
+		gemms := make([]*cublas.Gemm, len(o.sets))
+		for i, p := range o.sets {
+			gemms[i] = plan.Gemm(cublas.Problem(p), a)
+		}
+		sides[a] = Side{fmt.Sprintf("cublasLt algorithm %d", a), false, func(set int) error { return gemms[set].Launch() }}
+	}
+	s.protocol.Sets = len(o.sets)
+	const rounds, launches = 5, 4
+	for round := range rounds {
+		for a := range sides {
+			us, err := s.protocol.Burst(sides[a], launches)
+			if round == 0 || err != nil { // warm-up; a refusal comes back in every round
+				continue
+			}
+			if times[a] == 0 || us < times[a] {
+				times[a] = us
+			}
+		}
+	}
+	best := -1
+	for a, us := range times {
+		if us > 0 && (best < 0 || us < times[best]) {
+			best = a
+		}
+	}
+	if best < 0 {
+		return Side{}, nil, fmt.Errorf("bench: none of cuBLASLt's %d algorithms runs", plan.Algorithms)
+	}
+	return sides[best], times, s.helpers.stream.Synchronize()
+}
+
+// checks compares every side with float64 on samples, and ours with cuBLAS on every element.
+func (s *session) checks(o *operands, sides []Side) ([]Check, error) {
+	var all []Check
+	_, peer, err := o.check(s.helpers.stream, sides[len(s.own)], nil) // cublasGemmEx
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range sides {
+		c, _, err := o.check(s.helpers.stream, side, peer)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		if err := c.verdict(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,89 @@
+package emulate
+
+import (
+	"math"
+	"math/bits"
+
+	"heddle/ptx"
+)
+
+// table has one function an opcode; a test demands that none is missing. Mov's depends on the register class and is chosen in lower.
+var table = [ptx.NumOps]op{
+	ptx.OpMov: mov,
+
+	ptx.OpAddU32: addU32, ptx.OpSubU32: subU32, ptx.OpMulU32: mulU32, ptx.OpMadU32: madU32, ptx.OpAndU32: andU32, ptx.OpXorU32: xorU32,
+	ptx.OpMulHiU32: apply2(mulHi), ptx.OpMulWideU32: mulWide, ptx.OpDivU32: apply2(div), ptx.OpRemU32: apply2(rem),
+	ptx.OpMinU32: apply2(func(x, y uint32) uint32 { return min(x, y) }), ptx.OpMaxU32: apply2(func(x, y uint32) uint32 { return max(x, y) }),
+	ptx.OpOrU32:  apply2(func(x, y uint32) uint32 { return x | y }),
+	ptx.OpNotU32: apply1(func(x uint32) uint32 { return ^x }), ptx.OpShlU32: shlU32, ptx.OpShrU32: shrU32,
+	ptx.OpPopU32: apply1(func(x uint32) uint32 { return uint32(bits.OnesCount32(x)) }), ptx.OpClzU32: apply1(func(x uint32) uint32 { return uint32(bits.LeadingZeros32(x)) }),
+	ptx.OpAddS32: addU32, ptx.OpMinS32: signed2(func(x, y int32) int32 { return min(x, y) }), ptx.OpMaxS32: signed2(func(x, y int32) int32 { return max(x, y) }),
+
+	ptx.OpAddU64: wide(func(x, y uint64) uint64 { return x + y }), ptx.OpSubU64: wide(func(x, y uint64) uint64 { return x - y }),
+	ptx.OpMulU64: wide(func(x, y uint64) uint64 { return x * y }), ptx.OpAndU64: wide(func(x, y uint64) uint64 { return x & y }),
+	ptx.OpOrU64: wide(func(x, y uint64) uint64 { return x | y }), ptx.OpShlU64: shift64(func(x uint64, n uint32) uint64 { return x << n }),
+	ptx.OpShrU64: shift64(func(x uint64, n uint32) uint64 { return x >> n }),
+
+	ptx.OpLtU32: compare(func(x, y uint32) bool { return x < y }), ptx.OpLeU32: compare(func(x, y uint32) bool { return x <= y }),
+	ptx.OpGtU32: compare(func(x, y uint32) bool { return x > y }), ptx.OpGeU32: compare(func(x, y uint32) bool { return x >= y }),
+	ptx.OpEqU32: compare(func(x, y uint32) bool { return x == y }), ptx.OpNeU32: compare(func(x, y uint32) bool { return x != y }),
+	ptx.OpLtS32: compare(func(x, y uint32) bool { return int32(x) < int32(y) }), ptx.OpLtF32: compareF(func(x, y float32) bool { return x < y }),
+	ptx.OpGtF32: compareF(func(x, y float32) bool { return x > y }), ptx.OpEqF32: compareF(func(x, y float32) bool { return x == y }),
+	ptx.OpSelU32: sel, ptx.OpSelF32: sel, ptx.OpNotPred: notP,
+	ptx.OpAndPred: pred2(func(x, y uint32) uint32 { return x & y }), ptx.OpOrPred: pred2(func(x, y uint32) uint32 { return x | y }),
+	ptx.OpXorPred: pred2(func(x, y uint32) uint32 { return x ^ y }),
+
+	ptx.OpAddF32: float2(func(x, y float32) float32 { return x + y }), ptx.OpSubF32: float2(func(x, y float32) float32 { return x - y }),
+	ptx.OpMulF32: float2(func(x, y float32) float32 { return x * y }), ptx.OpDivF32: float2(func(x, y float32) float32 { return x / y }),
+	ptx.OpFmaF32: fmaF32, ptx.OpMinF32: float2(minF), ptx.OpMaxF32: float2(maxF),
+	ptx.OpNegF32: apply1(func(x uint32) uint32 { return x ^ 1<<31 }), ptx.OpAbsF32: apply1(func(x uint32) uint32 { return x &^ (1 << 31) }),
+	ptx.OpSqrtF32: float1(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
+	ptx.OpRcpF32:  approx(func(x float64) float64 { return 1 / x }), ptx.OpRsqrtF32: approx(func(x float64) float64 { return 1 / math.Sqrt(x) }),
+	ptx.OpEx2F32: approx(math.Exp2), ptx.OpLg2F32: approx(math.Log2),
+
+	ptx.OpCvtU64U32: widen, ptx.OpCvtU32U64: low, ptx.OpCvtF32U32: apply1(func(x uint32) uint32 { return math.Float32bits(float32(x)) }),
+	ptx.OpCvtU32F32: apply1(truncU32), ptx.OpBitsF32: mov, ptx.OpFloatU32: mov, ptx.OpSignedU32: mov, ptx.OpUnsignedS32: mov,
+	ptx.OpPackBF16: apply2(packBF16), ptx.OpPackF16: apply2(packF16), ptx.OpBitsBF16x2: mov, ptx.OpBitsF16x2: mov, ptx.OpBF16x2Of: mov,
+	ptx.OpCvtF32TF32: apply1(tf32),
+
+	ptx.OpTidX:   perLane(func(w *warp, l int) uint32 { return uint32(32*w.id + l) }),
+	ptx.OpLaneID: perLane(func(w *warp, l int) uint32 { return uint32(l) }),
+	ptx.OpCTAIDX: splat(func(w *warp, c *code) uint32 { return uint32(w.t.index) }), ptx.OpNumCTAX: splat(func(w *warp, c *code) uint32 { return uint32(w.m.launch.Grid.X) }),
+	ptx.OpClusterRank: splat(func(w *warp, c *code) uint32 { return uint32(w.t.rank) }),
+	ptx.OpClusterIDX:  splat(func(w *warp, c *code) uint32 { return uint32(w.t.c.index) }),
+	ptx.OpNumClusterX: splat(func(w *warp, c *code) uint32 { return uint32(w.m.launch.Grid.X / w.m.clusterSize) }),
+	ptx.OpSharedBase:  splat(func(w *warp, c *code) uint32 { return uint32(w.t.rank)<<24 | sharedBase }),
+	ptx.OpGlobalTimer: splat64(func(w *warp, c *code) uint64 { return uint64(w.m.counts.Steps) &^ 31 }),
+	ptx.OpClock:       splat(func(w *warp, c *code) uint32 { return uint32(w.m.counts.Steps) }),
+	ptx.OpParamU32:    splat(func(w *warp, c *code) uint32 { return uint32(param(w, c).Bits) }), ptx.OpParamF32: splat(func(w *warp, c *code) uint32 { return uint32(param(w, c).Bits) }),
+	ptx.OpParamU64: splat64(func(w *warp, c *code) uint64 { return param(w, c).Bits }), ptx.OpParamPtr: splat64(func(w *warp, c *code) uint64 { return w.m.address(param(w, c)) }),
+	ptx.OpParamMap: splat64(func(w *warp, c *code) uint64 { return mapTag + c.in.Src[0].Imm() }),
+
+	ptx.OpOffsetS: addU32, ptx.OpOffsetG: wide(func(x, y uint64) uint64 { return x + y }), ptx.OpOffsetBar: addU32, ptx.OpOffsetCBar: addU32,
+	ptx.OpLoadSU32: loadShared(1), ptx.OpLoadSF32: loadShared(1), ptx.OpLoadSF32x4: loadShared(4),
+	ptx.OpStoreSU32: storeShared(1), ptx.OpStoreSF32: storeShared(1), ptx.OpStoreSF32x4: storeShared(4), ptx.OpStoreSU32x4: storeShared(4), ptx.OpStoreSF32x2: storeShared(2),
+	ptx.OpLoadGU32: loadGlobal(1), ptx.OpLoadGF32: loadGlobal(1), ptx.OpLoadGF32x4: loadGlobal(4), ptx.OpLoadGU32x4: loadGlobal(4),
+	ptx.OpStoreGU32: storeGlobal(1), ptx.OpStoreGF32: storeGlobal(1), ptx.OpStoreGF32x4: storeGlobal(4), ptx.OpStoreGU32x4: storeGlobal(4),
+	ptx.OpAtomAddGU32: atomic(func(old, x uint32) uint32 { return old + x }), ptx.OpAtomIncGU32: atomic(atomicInc),
+	ptx.OpRedAddGU32: atomic(func(old, x uint32) uint32 { return old + x }), ptx.OpRedAddGF32: atomic(addFloat),
+
+	ptx.OpShflIdxU32:  shuffle(func(l int, x uint32) int { return int(x) }),
+	ptx.OpShflBflyU32: shuffle(func(l int, x uint32) int { return l ^ int(x) }), ptx.OpShflBflyF32: shuffle(func(l int, x uint32) int { return l ^ int(x) }),
+	ptx.OpBallot: ballot, ptx.OpAnyPred: anyP, ptx.OpAllPred: allP, ptx.OpElect: elect, ptx.OpWarpSync: warpSync,
+
+	ptx.OpMbarInit: mbarInit, ptx.OpMbarArrive: mbarArrive, ptx.OpMbarArriveRemote: mbarArrive, ptx.OpMbarExpect: mbarExpect, ptx.OpMbarExpectTx: mbarExpectTx,
+	ptx.OpMbarWait: mbarWait, ptx.OpMbarTry: mbarTry, ptx.OpMapa: mapa, ptx.OpMapaAddr: mapa,
+	ptx.OpBarSync: barSync, ptx.OpBarArrive: barArrive, ptx.OpClusterArrive: clusterArrive, ptx.OpClusterWait: clusterWait,
+	ptx.OpFenceProxyAsync: fenceProxy, ptx.OpFenceMbarInit: fenceInit, ptx.OpFenceCluster: nop, ptx.OpFenceGPU: nop,
+	ptx.OpGridWait: nop, ptx.OpGridLaunch: nop, ptx.OpNanosleep: nop, ptx.OpSetMaxInc: setmaxnreg, ptx.OpSetMaxDec: setmaxnreg,
+
+	ptx.OpTMALoad2: tmaLoad(2, false), ptx.OpTMALoad2Multi: tmaLoad(2, true), ptx.OpTMALoad3: tmaLoad(3, false),
+	ptx.OpTMAStore2: tmaStore(save), ptx.OpTMAReduceAdd2: tmaStore(reduceAdd), ptx.OpBulkCommit: bulkCommit,
+	ptx.OpBulkWaitRead: bulkWait(false), ptx.OpBulkWait: bulkWait(true), ptx.OpPrefetchMap: nop,
+
+	ptx.OpStMatrix4: storeMatrix, ptx.OpLdMatrix4: loadMatrix, ptx.OpDescAdd: wide(func(x, y uint64) uint64 { return x + y }),
+	ptx.OpDescStep: descStep, ptx.OpDescOf: wide(func(x, y uint64) uint64 { return x | y }),
+	ptx.OpAccRead: accRead, ptx.OpWgFence: wgFence, ptx.OpWgCommit: wgCommit, ptx.OpWgWait: wgWait,
+	ptx.OpWgmmaBF16: wgmma(forms(ptx.OpWgmmaBF16)), ptx.OpWgmmaF16: wgmma(forms(ptx.OpWgmmaF16)), ptx.OpWgmmaTF32: wgmma(forms(ptx.OpWgmmaTF32)),
+	ptx.OpWgmmaE4M3: wgmma(forms(ptx.OpWgmmaE4M3)), ptx.OpWgmmaE5M2: wgmma(forms(ptx.OpWgmmaE5M2)),
+}

@@ -1,0 +1,294 @@
+package emulate
+
+import (
+	"encoding/binary"
+	"math"
+
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// group is a warpgroup: its wgmma in issue order, and its accumulators. Products are done at the wait that forces them, or at a commit if the seed says so.
+type group struct {
+	t       *cta
+	index   int
+	agent   int32
+	queue   []product // from base on
+	base    int       // issue number of queue[0]
+	issued  [4]int    // by warp
+	ends    []int     // issue number behind each committed group
+	commits [4]int    // by warp
+	done    int       // groups
+	fences  [4]int    // wgmma.fence, by warp
+	accs    map[int32]*accum
+}
+
+// accum is one accumulator of the warpgroup: 64 rows of n columns.
+type accum struct {
+	n       int
+	vals    []float32
+	last    [4]int // by warp: number of the wgmma group that writes it last
+	touched [4]int // by warp: fences before the last touch
+}
+
+// product is one wgmma.
+type product struct {
+	pc         int32
+	a, b       uint64
+	accumulate bool
+	acc        *accum
+	seen       int // warps that have issued it
+}
+
+// operands are scratch space for decoded tiles.
+type operands struct{ a, b []float32 }
+
+// form is what distinguishes the types of wgmma.
+type form struct {
+	k      int // elements along K
+	unit   int // elements in 16 bytes
+	decode func(dst []float32, src []byte)
+}
+
+func newGroup(t *cta, i int) *group {
+	return &group{t: t, index: i, agent: t.groupAgent(i), accs: map[int32]*accum{}}
+}
+
+func (g *group) acc(c *code) *accum {
+	a := g.accs[c.a]
+	if a == nil {
+		n := 2 * int(c.in.Src[0].Imm())
+		a = &accum{n: n, vals: make([]float32, 64*n)}
+		g.accs[c.a] = a
+	}
+	return a
+}
+
+func (w *warp) group() *group { return w.t.groups[w.id/4] }
+
+func wgFence(w *warp, c *code) {
+	w.group().fences[w.id%4]++
+}
+
+func accRead(w *warp, c *code) {
+	g, q := w.group(), w.id%4
+	a := g.acc(c)
+	if a.last[q] > g.done || g.open(q, a) {
+		w.fault(Accumulator, -1, "", "reads an accumulator while wgmma may still write it; wgmma.wait_group first")
+	}
+	a.touched[q] = g.fences[q]
+	e := int(w.m.code[w.at].in.Src[1].Imm())
+	col := e / 4 * 8
+	var t lanes32
+	for i := range t {
+		row := q*16 + i/4 + e/2%2*8
+		t[i] = math.Float32bits(a.vals[row*a.n+col+i%4*2+e%2])
+	}
+	w.put(c.d, &t)
+}
+
+// open tells whether warp q has issued products on a and not committed them.
+func (g *group) open(q int, a *accum) bool {
+	end := 0
+	if n := g.commits[q]; n > 0 {
+		end = g.ends[n-1]
+	}
+	for i := max(end, g.base); i < g.issued[q]; i++ {
+		if g.queue[i-g.base].acc == a {
+			return true
+		}
+	}
+	return false
+}
+
+func wgmma(f form) op {
+	return func(w *warp, c *code) {
+		g, q := w.group(), w.id%4
+		a := g.acc(c)
+		if g.fences[q] <= a.touched[q] {
+			w.fault(Accumulator, -1, "", "wgmma without wgmma.fence since its accumulator was last touched")
+		}
+		p := product{pc: w.at, a: w.d[c.b][0], b: w.d[c.c][0], accumulate: w.p[c.s[3]]&1 != 0, acc: a}
+		i := g.issued[q] - g.base
+		if i == len(g.queue) {
+			g.queue = append(g.queue, p)
+		} else if o := g.queue[i]; o.pc != p.pc || o.a != p.a || o.b != p.b || o.accumulate != p.accumulate {
+			w.fault(Diverged, o.pc, "", "the warps of a warpgroup issue different wgmma")
+		}
+		g.queue[i].seen++
+		g.issued[q]++
+		a.last[q] = g.commits[q] + 1
+		if !w.m.opt.Unsafe {
+			g.inspect(w, c, f, &p)
+		}
+	}
+}
+
+// inspect checks the operands at issue: each warp its sixteen rows of A, the first all of B. They are read until the group that is open now completes.
+func (g *group) inspect(w *warp, c *code, f form, p *product) {
+	e := epoch{g.agent, uint32(g.commits[w.id%4] + 1)}
+	transA, transB := transposed(c, 4), transposed(c, 5)
+	ka, ok := w.operand("A", tile{p.a, transA, f}, w.id%4*16, 16, e)
+	if w.id%4 != 0 || !ok {
+		return
+	}
+	kb, ok := w.operand("B", tile{p.b, transB, f}, 0, p.acc.n, e)
+	if ok && ka != unknownK && kb != unknownK && ka != kb {
+		w.fault(Operand, -1, "", "A holds k from %d, B holds k from %d: the operands do not meet along K", ka, kb)
+	}
+}
+
+func transposed(c *code, i int) bool { return i < len(c.in.Src) && c.in.Src[i].Imm() == 1 }
+
+const unknownK = math.MinInt32
+
+// operand checks rows first … first+rows−1 of a tile: ordered accesses, and, where TMA brought them, consecutive rows of one tensor at one column.
+// It gives the coordinate along K where the tile starts.
+func (w *warp) operand(name string, t tile, first, rows int, e epoch) (k int, ok bool) {
+	var from *origin
+	k = unknownK
+	for u := range t.units(first, rows) {
+		off := t.offset(u)
+		if off < 0 || off+16 > len(w.t.mem) {
+			w.fault(Bounds, -1, "", "operand %s: its descriptor leads outside shared memory, to byte %d", name, off)
+			return 0, false
+		}
+		w.m.check(&access{t: w.t, off: off, bytes: 16, async: true, by: e, know: w.know, pc: w.at})
+		o := &w.t.shadow[off>>4].origin
+		if from == nil {
+			from = o
+			k = t.alongK(*o)
+			continue
+		}
+		want := t.expected(*from, u, first)
+		if *o != want && (o.tensor != 0 || from.tensor != 0) {
+			w.fault(Operand, -1, w.m.object(off), "operand %s row %d, 16 bytes %d: holds %s, should be %s: the descriptor does not match how the tile was loaded",
+				name, u.row, u.col, w.m.origin(*o), w.m.origin(want))
+			return 0, false
+		}
+	}
+	w.t.note(e, w.at, "")
+	return k, true
+}
+
+func (m *machine) origin(o origin) string {
+	if o.tensor == 0 {
+		return "what no TMA load wrote"
+	}
+	return m.entry.Params[o.tensor-1].Name + coords(o)
+}
+
+func wgCommit(w *warp, c *code) {
+	g, q := w.group(), w.id%4
+	if g.commits[q] == len(g.ends) {
+		g.ends = append(g.ends, g.issued[q])
+	} else if g.ends[g.commits[q]] != g.issued[q] {
+		w.fault(Diverged, -1, "", "the warps of a warpgroup commit different groups of wgmma")
+	}
+	g.commits[q]++
+}
+
+func wgWait(w *warp, c *code) {
+	g, q := w.group(), w.id%4
+	upto := g.commits[q] - int(w.first(c.a))
+	for g.done < upto {
+		if !g.finish(w.m) {
+			if w.wait == nil {
+				w.sleep(wait{what: "wgmma that other warps of the group have not issued"})
+			}
+			return
+		}
+	}
+	w.wake()
+	if upto > 0 {
+		w.learnOf(allLanes, epoch{g.agent, uint32(upto)})
+	}
+}
+
+// finish does the products of the oldest unfinished group, once all four warps have issued them.
+func (g *group) finish(m *machine) bool {
+	n := g.ends[g.done] - g.base
+	if n > 0 && g.queue[n-1].seen < 4 {
+		return false
+	}
+	for i := range n {
+		m.multiply(g.t, &g.queue[i])
+	}
+	g.queue = g.queue[n:]
+	g.base += n
+	g.done++
+	return true
+}
+
+func (m *machine) multiply(t *cta, p *product) {
+	c := &m.code[p.pc]
+	f := forms(c.in.Op)
+	m.counts.MMAs++
+	if m.opt.Dry {
+		return
+	}
+	m.scratch.a = decodeTile(m.scratch.a, t, tile{p.a, transposed(c, 4), f}, 64)
+	m.scratch.b = decodeTile(m.scratch.b, t, tile{p.b, transposed(c, 5), f}, p.acc.n)
+	if !p.accumulate {
+		clear(p.acc.vals)
+	}
+	product64(p.acc.vals, m.scratch.a, m.scratch.b, p.acc.n, f.k)
+}
+
+func forms(o ptx.Op) form {
+	switch o {
+	case ptx.OpWgmmaF16:
+		return form{16, 8, func(d []float32, s []byte) {
+			for i := range d {
+				d[i] = num.FromF16(binary.LittleEndian.Uint16(s[2*i:]))
+			}
+		}}
+	case ptx.OpWgmmaTF32:
+		return form{8, 4, func(d []float32, s []byte) {
+			for i := range d {
+				d[i] = num.TruncTF32(f32(binary.LittleEndian.Uint32(s[4*i:])))
+			}
+		}}
+	case ptx.OpWgmmaE4M3:
+		return form{32, 16, func(d []float32, s []byte) {
+			for i := range d {
+				d[i] = num.FromE4M3(s[i])
+			}
+		}}
+	case ptx.OpWgmmaE5M2:
+		return form{32, 16, func(d []float32, s []byte) {
+			for i := range d {
+				d[i] = num.FromE5M2(s[i])
+			}
+		}}
+	}
+	return form{16, 8, func(d []float32, s []byte) {
+		for i := range d {
+			d[i] = num.FromBF16(binary.LittleEndian.Uint16(s[2*i:]))
+		}
+	}}
+}
+
+// product64 adds A·Bᵀ to acc: A is 64 × k, B is n × k, both row-major. Blocks of 4 × 2 keep eight sums in registers.
+func product64(acc, a, b []float32, n, k int) {
+	for m := 0; m < 64; m += 4 {
+		a0, a1, a2, a3 := a[m*k:][:k], a[(m+1)*k:][:k], a[(m+2)*k:][:k], a[(m+3)*k:][:k]
+		for j := 0; j < n; j += 2 {
+			b0, b1 := b[j*k:][:k], b[(j+1)*k:][:k]
+			c0, c1, c2, c3 := acc[m*n+j:][:2], acc[(m+1)*n+j:][:2], acc[(m+2)*n+j:][:2], acc[(m+3)*n+j:][:2]
+			s00, s01, s10, s11, s20, s21, s30, s31 := c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]
+			for i := range k {
+				x, y := b0[i], b1[i]
+				s00 += a0[i] * x
+				s01 += a0[i] * y
+				s10 += a1[i] * x
+				s11 += a1[i] * y
+				s20 += a2[i] * x
+				s21 += a2[i] * y
+				s30 += a3[i] * x
+				s31 += a3[i] * y
+			}
+			c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1] = s00, s01, s10, s11, s20, s21, s30, s31
+		}
+	}
+}
