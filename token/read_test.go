@@ -32,7 +32,7 @@ func TestReadingWhatWasWritten(t *testing.T) {
 		if !bytes.Equal(again.JSON(), tok.JSON()) || again.Hash() != tok.Hash() {
 			t.Errorf("%s: a second generation differs from the first", name)
 		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".tokenizer-*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".tokenizer.json*")); len(left) > 0 {
 			t.Errorf("temporary files are left: %v", left)
 		}
 	}
