@@ -176,7 +176,7 @@ func skipValue(b []byte, i int) int {
 // skipContainer returns the index behind the bracket that closes all that are open, of which depth lie before b[i].
 // It counts brackets without telling { from [; what is between them is not looked at.
 func skipContainer(b []byte, i, depth int) int {
-	if end := skipFlat(b, i, depth); end > 0 {
+	if end := skipFlat(b, i, depth); end != 0 {
 		return end
 	}
 	for i < len(b) {
@@ -210,14 +210,17 @@ func skipContainer(b []byte, i, depth int) int {
 }
 
 // skipFlat is skipContainer for an object without objects in it, by the few functions that look at many bytes at once;
-// 0 if it cannot tell.
+// 0 if it cannot tell. What it returns depends on nothing behind the first }, so not on where the window ends.
 func skipFlat(b []byte, i, depth int) int {
+	if i == len(b) {
+		return short
+	}
 	if b[i] != '{' && depth == 0 {
 		return 0
 	}
 	n := bytes.IndexByte(b[i:], '}')
 	if n < 0 {
-		return 0
+		return short
 	}
 	object := b[i : i+n]
 	if bytes.Count(object, []byte{'"'})%2 != 0 || bytes.IndexByte(object, '\\') >= 0 || bytes.Count(object, []byte{'{'})+depth > 1 {

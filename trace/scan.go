@@ -44,7 +44,12 @@ const (
 // is one that skip names, only what stands before and with ph is read. The error is of reading r, or says that this
 // is no trace at all.
 func ScanEvents(r io.Reader, skip func(ph byte) bool, each func(*Raw)) (*Scan, error) {
-	s := scanner{r: r, skip: skip, buf: make([]byte, scanBuffer), each: each, out: Scan{Meta: map[string]string{}}}
+	return scanEvents(r, scanBuffer, skip, each)
+}
+
+// scanEvents starts with a window of any size.
+func scanEvents(r io.Reader, window int, skip func(ph byte) bool, each func(*Raw)) (*Scan, error) {
+	s := scanner{r: r, skip: skip, buf: make([]byte, window), each: each, out: Scan{Meta: map[string]string{}}}
 	err := s.run()
 	if s.fault != nil {
 		err = s.fault

@@ -11,6 +11,7 @@ import (
 
 // Config is everything a run is made of. Default fills it; a file and flags change it.
 type Config struct {
+	Init     string          `yaml:"init" json:"init"` // a Hugging Face folder or a .gguf file to start from: its weights, shape and tokenizer; empty: fresh
 	Model    model.Config    `yaml:"model" json:"model"`
 	Parallel parallel.Layout `yaml:"parallel" json:"parallel"`
 	Data     Data            `yaml:"data" json:"data"`
@@ -85,6 +86,11 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 		return nil, fmt.Errorf("train: eval_bytes is %d, want 0 or more", c.EvalBytes)
 	case c.Samples >= c.Seq:
 		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d", c.Samples, c.Seq)
+	}
+	if c.Init != "" {
+		if err := c.adopt(); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.Model.Check(); err != nil {
 		return nil, err

@@ -213,7 +213,11 @@ func (c *kernelsEmulateCmd) mutants(env *cli.Env, b kernel.Built) error {
 	}
 	err = env.Emit(result, func(w io.Writer) {
 		for _, v := range verdicts {
-			fmt.Fprintf(w, "%d/%d  %-14s %s: %s\n", v.Caught, v.Seeds, v.Line, v.Mutant, or(v.Text, "equivalent: "+v.Equivalent))
+			text := or(v.Text, "nothing reported")
+			if v.Equivalent != "" {
+				text = "equivalent: " + v.Equivalent
+			}
+			fmt.Fprintf(w, "%d/%d  %-14s %s: %s\n", v.Caught, v.Seeds, v.Line, v.Mutant, text)
 		}
 		fmt.Fprintf(w, "%d mutants, %d equivalent, %d missed\n", len(verdicts), equivalent, missed)
 	})

@@ -55,7 +55,7 @@ func Rooms() []Room {
 		{"checkpoint/pretrained", "other people's models, folder or file, as one thing", "param model/hf checkpoint/safetensors checkpoint/gguf internal/atomicfile", ""},
 		{"sample", "continues text", "model num", ""},
 		{"report", "plots and pages from numbers", "trace trace/analyze", "gonum.org/v1/plot"},
-		{"train", "ranks, steps, the loop, the run folder", "model optim data checkpoint sample report comm/local comm/dry compute/cpu compute/dry trace internal/atomicfile", ""},
+		{"train", "ranks, steps, the loop, the run folder", "model optim data checkpoint checkpoint/pretrained sample report comm/local comm/dry compute/cpu compute/dry trace internal/atomicfile", ""},
 		{"parity/formula", "closed forms of bytes and memory", "", ""},
 		{"parity", "compares schemes with the truth and with peers", "train parity/formula num model/hf checkpoint/safetensors compute/dry comm/dry", ""},
 		{"bench", "measuring protocol on a GPU, beside cuBLAS", "cuda cuda/cublas cuda/nvml kernel kernel/gemm kernel/all ptx tile", ""},

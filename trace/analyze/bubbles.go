@@ -166,13 +166,20 @@ func bareComm(j *judge, exposed []span, first int64) []Gap {
 	return out
 }
 
+// longest sorts gaps by length, those of one length by time, and leaves out the shorter ones.
 func longest(gaps []Gap, least int64) []Gap {
-	out := make([]Gap, 0, len(gaps))
-	for _, g := range gaps {
+	order := make([]int, 0, len(gaps))
+	for i, g := range gaps {
 		if g.end-g.start >= least {
-			out = append(out, g)
+			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Gap) int { return cmp.Compare(b.DurUS, a.DurUS) })
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(gaps[b].end-gaps[b].start, gaps[a].end-gaps[a].start), cmp.Compare(a, b))
+	})
+	out := make([]Gap, len(order))
+	for i, k := range order {
+		out[i] = gaps[k]
+	}
 	return out
 }

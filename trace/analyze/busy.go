@@ -90,9 +90,10 @@ func byDevice(t *Timeline) (ids []int, all map[int]*deviceSpans) {
 }
 
 func (d *deviceSpans) sort() {
-	slices.SortStableFunc(d.work, func(a, b Work) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
-	})
+	byStart := func(a, b Work) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) }
+	if !slices.IsSortedFunc(d.work, byStart) { // most files are sorted, and stable sorting is slow
+		slices.SortStableFunc(d.work, byStart)
+	}
 	var busy, comm, compute, copies, graphs []span
 	streams := map[uint32]bool{}
 	for i, w := range d.work {

@@ -15,7 +15,7 @@ import (
 type chrome struct {
 	t       *Timeline
 	names   names
-	kinds   []CallKind // of names, as far as they were asked for
+	kinds   []nameKind // of names, as far as they were asked for
 	streams rows
 	threads rows
 	key     []byte
@@ -111,7 +111,7 @@ func (c *chrome) complete(e *trace.Raw) {
 		c.work(e, Fill)
 	case "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "hip_api":
 		name := c.names.raw(e.Name)
-		c.t.Calls = append(c.t.Calls, Call{Start: e.Start, End: end, Corr: argInt(e, "correlation", noCorr), Name: name, Thread: c.threadOf(e), Kind: c.callKind(name)})
+		c.t.Calls = append(c.t.Calls, Call{Start: e.Start, End: end, Corr: argInt(e, "correlation", noCorr), Name: name, Thread: c.threadOf(e), Kind: c.kindOf(name).call})
 	case "cuda_sync":
 		c.wait(e)
 	case "cpu_op", "Operator":
@@ -144,7 +144,7 @@ func (c *chrome) work(e *trace.Raw, kind WorkKind) {
 		return
 	}
 	name := c.names.raw(e.Name)
-	if kind == Kernel && isComm(c.names.all[name]) {
+	if kind == Kernel && c.kindOf(name).comm {
 		kind = Comm
 	}
 	if !e.HasDur {
@@ -186,7 +186,7 @@ func (c *chrome) threadOf(e *trace.Raw) uint32 {
 }
 
 func (c *chrome) addRange(e *trace.Raw, kind RangeKind, name uint32, start, end int64) {
-	if kind == Named && isStep(c.names.all[name]) {
+	if kind == Named && c.kindOf(name).step {
 		kind = Step
 	}
 	if end < start {
@@ -196,9 +196,16 @@ func (c *chrome) addRange(e *trace.Raw, kind RangeKind, name uint32, start, end 
 	c.t.Ranges = append(c.t.Ranges, Range{Start: start, End: end, Name: name, Thread: c.threadOf(e), Kind: kind})
 }
 
-func (c *chrome) callKind(name uint32) CallKind {
+// nameKind is what a name tells.
+type nameKind struct {
+	call       CallKind
+	comm, step bool
+}
+
+func (c *chrome) kindOf(name uint32) nameKind {
 	for len(c.kinds) <= int(name) {
-		c.kinds = append(c.kinds, callKind(c.names.all[len(c.kinds)]))
+		n := c.names.all[len(c.kinds)]
+		c.kinds = append(c.kinds, nameKind{callKind(n), isComm(n), isStep(n)})
 	}
 	return c.kinds[name]
 }

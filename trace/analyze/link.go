@@ -24,7 +24,7 @@ type launchKey struct {
 }
 
 func newHost(t *Timeline) *host {
-	h := &host{t: t, calls: make([][]int32, len(t.Threads)), ranges: make([][]int32, len(t.Threads)), parents: make([]int32, len(t.Ranges)), launch: map[launchKey]int32{}}
+	h := &host{t: t, calls: make([][]int32, len(t.Threads)), ranges: make([][]int32, len(t.Threads)), parents: make([]int32, len(t.Ranges)), launch: make(map[launchKey]int32, len(t.Calls))}
 	h.first, h.last = 1<<63-1, -1<<63
 	for i, c := range t.Calls {
 		h.calls[c.Thread] = append(h.calls[c.Thread], int32(i))
@@ -39,7 +39,10 @@ func newHost(t *Timeline) *host {
 		h.first, h.last = min(h.first, r.Start), max(h.last, r.End)
 	}
 	for th := range t.Threads {
-		slices.SortStableFunc(h.calls[th], func(a, b int32) int { return cmp.Compare(t.Calls[a].Start, t.Calls[b].Start) })
+		byStart := func(a, b int32) int { return cmp.Compare(t.Calls[a].Start, t.Calls[b].Start) }
+		if !slices.IsSortedFunc(h.calls[th], byStart) {
+			slices.SortStableFunc(h.calls[th], byStart)
+		}
 		h.nest(h.ranges[th])
 		h.busiest = append(h.busiest, uint32(th))
 	}
@@ -86,7 +89,9 @@ func (h *host) byStart(a, b int32) int {
 
 // nest sorts the ranges of a thread and finds their parents.
 func (h *host) nest(ranges []int32) {
-	slices.SortStableFunc(ranges, h.byStart)
+	if !slices.IsSortedFunc(ranges, h.byStart) {
+		slices.SortStableFunc(ranges, h.byStart)
+	}
 	var open []int32
 	for _, r := range ranges {
 		for len(open) > 0 && h.t.Ranges[open[len(open)-1]].End <= h.t.Ranges[r].Start {

@@ -268,6 +268,11 @@ func TestRMSNormMatchesFloat64(t *testing.T) {
 		rstd, rstd64 := make([]float32, rows), make([]float64, rows)
 		RMSNorm(x[0], x[1], w[0], rstd, 1e-6)
 		RMSNorm(y[0], y[1], w64[0], rstd64, 1e-6)
+		again := make([]float32, rows*n)
+		RMSNormAgain(again, x[1], w[0], rstd)
+		if !slices.Equal(again, x[0]) {
+			t.Fatalf("n %d: the norm made again has other bits", n)
+		}
 		before := slices.Clone(x[4])
 		RMSNormBackward(x[3], x[2], x[1], w[0], rstd, false)
 		RMSNormBackward(y[3], y[2], y[1], w64[0], rstd64, false)
