@@ -175,15 +175,10 @@ func (j *judge) hostWas(call *Call, window span, out *Gap) {
 		}
 	}
 	for _, th := range threads {
-		var longest *Call
-		for _, i := range j.h.callsIn(th, window.start, window.end) {
-			if c := &j.t.Calls[i]; c != call && (longest == nil || c.End-c.Start > longest.End-longest.Start) {
-				longest = c
-			}
-		}
+		name, took := j.callsMost(th, call, window)
 		j.inRange(th, window, out)
-		if longest != nil && most(min(longest.End, window.end)-max(longest.Start, window.start), window) {
-			out.Call = j.t.Names[longest.Name]
+		if most(took, window) {
+			out.Call = j.t.Names[name]
 		}
 		if isLoading(out.Call) {
 			out.Cause = CauseStartup
@@ -195,6 +190,24 @@ func (j *judge) hostWas(call *Call, window span, out *Gap) {
 			return
 		}
 	}
+	if name, took := j.callsMost(call.Thread, call, window); took*10 >= window.end-window.start {
+		out.Call = j.t.Names[name]
+		out.Evidence += j.say("; %s of it in %s, most of the rest in nothing that was recorded", j.length(took), out.Call)
+	}
+}
+
+// callsMost is the name whose calls, but for the one given, take most of a window on a thread, and how much that is.
+func (j *judge) callsMost(thread uint32, but *Call, window span) (name uint32, took int64) {
+	sums := map[uint32]int64{}
+	for _, i := range j.h.callsIn(thread, window.start, window.end) {
+		c := &j.t.Calls[i]
+		if n := min(c.End, window.end) - max(c.Start, window.start); c != but && n > 0 {
+			if sums[c.Name] += n; sums[c.Name] > took {
+				name, took = c.Name, sums[c.Name]
+			}
+		}
+	}
+	return name, took
 }
 
 func joined(call, rng string) string {
