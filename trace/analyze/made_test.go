@@ -370,3 +370,21 @@ func TestGroupsMatchWithinThemselves(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestShortNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::F<float>, at::detail::Array<char*, 3>>(int, F)": "vectorized_elementwise_kernel",
+		"void (anonymous namespace)::elementwise_kernel_with_index<int>(int)":                                                                 "elementwise_kernel_with_index",
+		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)":                                                          "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+		"void cutlass::Kernel<cutlass_80_tensorop_bf16_s16816gemm<x>>(Params)":                                                                "cutlass_80_tensorop_bf16_s16816gemm",
+		"nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT":                                                                                           "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT",
+		"torch/nn/modules/module.py(1743): _call_impl":                                                                                        "torch/nn/modules/module.py(1743): _call_impl",
+		"<string>(1): <module>":            "<string>(1): <module>",
+		"Memcpy HtoD (Pageable -> Device)": "Memcpy HtoD (Pageable -> Device)",
+		"":                                 "", "(": "(", "a::": "a::", "<<<": "<<<",
+	} {
+		if got := Short(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
