@@ -161,6 +161,11 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 	if err != nil || e.Step.Lane != 23 || e.Step.Value != 32 || e.Step.Byte != 37*128+5*16+12 || e.Swizzled.Wavefronts != 16 || e.Plain.Wavefronts != 128 {
 		t.Fatalf("got %+v, %v", e, err)
 	}
+	f32, err := Epilogue(EpilogueRequest{Element: "100,200", DepthRequest: DepthRequest{In: "bf16", Out: "f32", Cluster: "2x1", Chip: tile.H200(),
+		Choice: tile.Choice{BM: 128, BN: 256, BK: 64, Warpgroups: 2, Buffers: 2}}})
+	if err != nil || f32.Swizzled.Wavefronts != 32 || f32.Cured == nil || f32.Cured.Wavefronts != 16 || !strings.Contains(rendered(t, f32.Picture), "takes 16 wavefronts") {
+		t.Errorf("32-bit output: got %+v, %v", f32, err)
+	}
 	text := rendered(t, e.Picture)
 	for _, want := range []string{"[T23 d32]", "[37:0-7]", "\n 32   T0 d32", "\n 47  T28 d34", "lane 21 → byte 4800", "64-71", "72-79", "\n 39 "} {
 		if !strings.Contains(text, want) {
