@@ -41,6 +41,7 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 		{LayoutRequest{Layouts: []string{"(4,8):(8,1)"}, Do: []string{"right-inverse"}}, "(8,4):(4,1)"},
 		{LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"product (2,3):(3,1)", "filter"}}, "(4,2,3):(1,12,4)"},
 		{LayoutRequest{Layouts: []string{"(8,64):(64,1)"}, Swizzle: "3,3,3"}, "Sw<3,3,3> o 0 o (8,64):(64,1)"},
+		{LayoutRequest{Layouts: []string{"Sw<3,3,3> o 64 o (8,64):(64,1)", "(4,4):(1,8)"}}, "Sw<3,3,3> o 64 o (4,4):(64,1)"},
 	} {
 		r, err := Layout(c.r)
 		if err != nil || r.Text != c.want {
@@ -195,6 +196,9 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"both":           layout(LayoutRequest{Atom: "mma", Layouts: []string{"4:1"}}),
 		"operation":      layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"weave"}}),
 		"after a slice":  layout(LayoutRequest{Layouts: []string{"(4,4)"}, Do: []string{"slice (_,1)", "coalesce"}}),
+		"two swizzles":   layout(LayoutRequest{Layouts: []string{"Sw<1,0,1> o 8:1"}, Swizzle: "1,0,1"}),
+		"inner swizzle":  layout(LayoutRequest{Layouts: []string{"8:1", "Sw<1,0,1> o 8:1"}}),
+		"offset, then":   layout(LayoutRequest{Layouts: []string{"3 o 8:1"}, Do: []string{"coalesce"}}),
 		"nested tiler":   layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"zipped-divide ((2,2))"}}),
 		"too large":      layout(LayoutRequest{Layouts: []string{"(200,200)"}}),
 		"huge":           layout(LayoutRequest{Layouts: []string{"(20000,20000)"}}),
