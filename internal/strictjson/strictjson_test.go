@@ -45,7 +45,7 @@ func whole(text string) (any, error) {
 func TestAcceptedTextHasItsValue(t *testing.T) {
 	for _, s := range []string{
 		`null`, ` true `, `false`, `0`, `-0`, `-12.5e+3`, `1E2`, `""`, `"a\"\\\/\b\f\n\r\tz"`, `"\u00e9\ud83d\ude00é😀"`, `[]`, `[ ]`, `{ }`,
-		`[1,[2,{"a":[]}], "x" ]`, "{\n\t\"a\" : 1 ,\r\n \"A\":2, \"\":3}", `"\u0000"`, `1.7976931348623157e308`, `5e-324`, `"` + strings.Repeat("x", 5000) + `"`,
+		`[1,[2,{"a":[]}], "x" ]`, "[" + strings.Repeat("{},[],", 100) + "0]", "{\n\t\"a\" : 1 ,\r\n \"A\":2, \"\":3}", `"\u0000"`, `1.7976931348623157e308`, `5e-324`, `"` + strings.Repeat("x", 5000) + `"`,
 	} {
 		got, err := whole(s)
 		if err != nil {
