@@ -74,25 +74,25 @@ func (r EpilogueResult) Picture() (draw.Picture, error) {
 	p := draw.Picture{
 		Title: fmt.Sprintf("element (%d,%d): accumulator → %s → shared memory → TMA box", s.Row, s.Col, r.Stores),
 		Notes: []string{
-			fmt.Sprintf("1  register: warpgroup %d, wgmma block %d, warp %d, lane %d, accumulator %d", s.Warpgroup, s.Block, s.Warp, s.Lane, s.Value),
+			fmt.Sprintf("1 · register: warpgroup %d, wgmma block %d, warp %d, lane %d, accumulator %d", s.Warpgroup, s.Block, s.Warp, s.Lane, s.Value),
 			r.stored(),
-			fmt.Sprintf("3  shared memory: chunk %d, byte %d, which swizzle %s moves to byte %d, bank %d", s.Chunk, s.Plain, r.Mode, s.Byte, s.Bank),
-			fmt.Sprintf("4  TMA: box of %d × %d from tile row %d, column %d; element (%d,%d) of the box", r.Chunk[0], s.BoxCols, s.BoxRow, s.BoxCol, s.InBoxRow, s.InBoxCol),
+			fmt.Sprintf("3 · shared memory: chunk %d, byte %d, which swizzle %s moves to byte %d, bank %d", s.Chunk, s.Plain, r.Mode, s.Byte, s.Bank),
+			fmt.Sprintf("4 · TMA: box of %d × %d from tile row %d, column %d; element (%d,%d) of the box", r.Chunk[0], s.BoxCols, s.BoxRow, s.BoxCol, s.InBoxRow, s.InBoxCol),
 			fmt.Sprintf("stores of one warp and chunk: %d instructions, %d wavefronts swizzled, %d plain, %d at least", r.Swizzled.Instructions, r.Swizzled.Wavefronts, r.Plain.Wavefronts, r.Plain.Least),
 		},
 	}
 	if r.Epilogue.Out == 4 && r.Swizzled.Wavefronts > r.Swizzled.Least {
 		p.Notes = append(p.Notes, "32-bit pairs leave two rows of a phase in the same 16-byte unit; swapping the pairs of odd rows between lanes before the store cures it")
 	}
-	p.Rows = [][]draw.Panel{{r.fragment(), r.unit()}, {r.chunk("3  chunk, row-major", s.Plain, tile.SwizzleNone), r.chunk("3  chunk, swizzled "+r.Mode, s.Byte, r.Epilogue.Mode)}}
+	p.Rows = [][]draw.Panel{{r.fragment(), r.unit()}, {r.chunk("3 · chunk, row-major", s.Plain, tile.SwizzleNone), r.chunk("3 · chunk, swizzled "+r.Mode, s.Byte, r.Epilogue.Mode)}}
 	return p, nil
 }
 
 func (r EpilogueResult) stored() string {
 	if s := r.Step; r.Epilogue.Out == 2 {
-		return fmt.Sprintf("2  stmatrix.x4 number %d of the warp: matrix %d of the four, whose row is addressed by lane %d", s.Unit, s.Matrix, s.Addresser)
+		return fmt.Sprintf("2 · stmatrix.x4 number %d of the warp: matrix %d of the four, whose row is addressed by lane %d", s.Unit, s.Matrix, s.Addresser)
 	}
-	return fmt.Sprintf("2  st.shared.v2 by its own lane, columns of unit %d", r.Step.Unit)
+	return fmt.Sprintf("2 · st.shared.v2 by its own lane, columns of unit %d", r.Step.Unit)
 }
 
 // fragment is the warp's 16 rows of the 16 columns around the element: who holds what.
@@ -115,7 +115,7 @@ func (r EpilogueResult) fragment() draw.Panel {
 	for j := range 16 {
 		g.ColNames = append(g.ColNames, strconv.Itoa(left+j))
 	}
-	return draw.Panel{Title: fmt.Sprintf("1  accumulators of warp %d", s.Warp), Grid: g, Notes: []string{"T lane, d its accumulator register; coloured by lane"}}
+	return draw.Panel{Title: fmt.Sprintf("1 · accumulators of warp %d", s.Warp), Grid: g, Notes: []string{"T lane, d its accumulator register; coloured by lane"}}
 }
 
 // unit is the same 16 × 16 block as the store sees it: the matrix and the lane that addresses each row.
@@ -135,7 +135,7 @@ func (r EpilogueResult) unit() draw.Panel {
 		}
 		g.Cells = append(g.Cells, row)
 	}
-	return draw.Panel{Title: "2  " + r.Stores + ": address lanes", Grid: g, Notes: []string{"coloured by matrix; a lane names the byte where 8 columns start"}}
+	return draw.Panel{Title: "2 · " + r.Stores + ": address lanes", Grid: g, Notes: []string{"coloured by matrix; a lane names the byte where 8 columns start"}}
 }
 
 // chunk is the first 16 rows around the element in units of 16 bytes, as lines of the chunk's width; the element's unit is framed.

@@ -26,6 +26,7 @@ type LayoutResult struct {
 	Text      string        `json:"text"`
 	Layout    tile.Layout   `json:"layout"`
 	Swizzle   *tile.Swizzle `json:"swizzle,omitempty"`
+	Offset    int           `json:"offset"` // of coordinate 0, where a slice fixed the others
 	Size      int           `json:"size"`
 	Cosize    int           `json:"cosize"`
 	Injective bool          `json:"injective"` // no two coordinates share an offset
@@ -42,13 +43,17 @@ func Layout(r LayoutRequest) (LayoutResult, error) {
 	if err != nil {
 		return LayoutResult{}, err
 	}
+	offset := 0
 	for _, do := range r.Do {
-		if l, err = operate(l, do); err != nil {
+		if offset != 0 {
+			return LayoutResult{}, fmt.Errorf("tile: %q after a slice that starts at offset %d; hint: slice last", do, offset)
+		}
+		if l, offset, err = operate(l, do); err != nil {
 			return LayoutResult{}, err
 		}
 		title += ", " + do
 	}
-	res := LayoutResult{Text: l.String(), Layout: l, Size: l.Size(), Cosize: l.Cosize(), Coalesced: l.Coalesce().String(), title: title}
+	res := LayoutResult{Text: l.String(), Layout: l, Offset: offset, Size: l.Size(), Cosize: l.Cosize(), Coalesced: l.Coalesce().String(), title: title}
 	if r.Tile != "" {
 		if res.TileRows, res.TileCols, err = pair("tile", r.Tile); err != nil {
 			return LayoutResult{}, err
@@ -65,9 +70,13 @@ func Layout(r LayoutRequest) (LayoutResult, error) {
 		if err != nil {
 			return LayoutResult{}, err
 		}
-		res.Swizzle, res.Text = &s, tile.Composed{Swizzle: s, Layout: l}.String()
-		for i, x := range offsets {
-			offsets[i] = s.Apply(x)
+		res.Swizzle, res.Text = &s, tile.Composed{Swizzle: s, Offset: offset, Layout: l}.String()
+	} else if offset != 0 {
+		res.Text = fmt.Sprintf("%d + %v", offset, l)
+	}
+	for i, x := range offsets {
+		if offsets[i] = offset + x; res.Swizzle != nil {
+			offsets[i] = res.Swizzle.Apply(offset + x)
 		}
 	}
 	res.Injective = distinct(offsets)
@@ -106,52 +115,48 @@ func (r LayoutRequest) layout() (l tile.Layout, title string, err error) {
 	return l, strings.Join(r.Layouts, " ∘ "), nil
 }
 
-// operate applies one operation, "name argument".
-func operate(l tile.Layout, do string) (tile.Layout, error) {
+// operate applies one operation, "name argument". A slice also has an offset.
+func operate(l tile.Layout, do string) (_ tile.Layout, offset int, err error) {
 	name, arg, _ := strings.Cut(strings.TrimSpace(do), " ")
 	switch name {
 	case "coalesce":
-		return l.Coalesce(), nil
+		l = l.Coalesce()
 	case "filter":
-		return l.Filter(), nil
+		l = l.Filter()
 	case "right-inverse":
-		return l.RightInverse()
+		l, err = l.RightInverse()
 	case "left-inverse":
-		return l.LeftInverse()
+		l, err = l.LeftInverse()
 	case "tiled":
-		return l.Tiled()
+		l, err = l.Tiled()
 	case "complement":
-		n, err := strconv.Atoi(strings.TrimSpace(arg))
-		if err != nil {
-			return l, fmt.Errorf("tile: complement in %q, want a size", arg)
+		var n int
+		if n, err = strconv.Atoi(strings.TrimSpace(arg)); err != nil {
+			return l, 0, fmt.Errorf("tile: complement in %q, want a size", arg)
 		}
-		return l.Complement(n)
+		l, err = l.Complement(n)
 	case "slice":
-		coord, err := tile.ParseTuple(arg)
-		if err != nil {
-			return l, err
+		var coord tile.Tuple
+		if coord, err = tile.ParseTuple(arg); err == nil {
+			l, offset, err = l.Slice(coord)
 		}
-		kept, _, err := l.Slice(coord)
-		return kept, err
-	case "zipped-divide", "zipped-product", "divide-modes":
-		t, err := tiler(arg)
-		if err != nil {
-			return l, err
-		}
-		return map[string]func(tile.Layout, tile.Tiler) (tile.Layout, error){
-			"zipped-divide": tile.Layout.ZippedDivide, "zipped-product": tile.Layout.ZippedProduct, "divide-modes": tile.Layout.DivideModes}[name](l, t)
 	case "divide", "product":
-		b, err := tile.Parse(arg)
-		if err != nil {
-			return l, err
+		var b tile.Layout
+		if b, err = tile.Parse(arg); err == nil {
+			l, err = map[string]func(a, b tile.Layout) (tile.Layout, error){"divide": tile.Layout.Divide, "product": tile.Layout.Product}[name](l, b)
 		}
-		if name == "divide" {
-			return l.Divide(b)
+	case "compose-modes", "divide-modes", "product-modes", "zipped-divide", "zipped-product":
+		var t tile.Tiler
+		if t, err = tiler(arg); err == nil {
+			l, err = map[string]func(tile.Layout, tile.Tiler) (tile.Layout, error){
+				"compose-modes": tile.Layout.ComposeModes, "divide-modes": tile.Layout.DivideModes, "product-modes": tile.Layout.ProductModes,
+				"zipped-divide": tile.Layout.ZippedDivide, "zipped-product": tile.Layout.ZippedProduct}[name](l, t)
 		}
-		return l.Product(b)
+	default:
+		err = fmt.Errorf("tile: unknown operation %q; hint: coalesce, filter, right-inverse, left-inverse, tiled, complement N, slice COORD, divide LAYOUT, "+
+			"product LAYOUT, or compose-modes, divide-modes, product-modes, zipped-divide, zipped-product with sizes (A,_,B)", name)
 	}
-	return l, fmt.Errorf("tile: unknown operation %q; hint: coalesce, filter, right-inverse, left-inverse, tiled, complement N, slice COORD, "+
-		"divide LAYOUT, product LAYOUT, zipped-divide, zipped-product or divide-modes (A,_,B)", name)
+	return l, offset, err
 }
 
 // tiler reads "(4,_,8)".
@@ -203,7 +208,7 @@ func (r LayoutResult) Picture() (draw.Picture, error) {
 	if len(r.Table) == 1 {
 		g.RowAxis, g.ColAxis = "", "coordinate"
 	}
-	run := max(r.Cosize/draw.Shades, 1)
+	run := (r.Cosize-1)/draw.Shades + 1
 	for i, row := range r.Table {
 		for _, x := range row {
 			g.Cells[i] = append(g.Cells[i], draw.Cell{Text: strconv.Itoa(x), Shade: x / run})

@@ -22,7 +22,7 @@ func machineSets(t testing.TB) []blas.Set {
 	return sets
 }
 
-// cases go around the tiles of 48 queries and 64 keys.
+// cases go around the tiles of 36 and 48 queries and 64 keys.
 func cases() []Shape {
 	rising := func(n, start, gap int) []int {
 		p := make([]int, n)
@@ -38,6 +38,9 @@ func cases() []Shape {
 		{B: 2, Sq: 67, Sk: 67, G: 2, R: 3, D: 20},
 		{B: 1, Sq: 130, Sk: 130, G: 1, R: 2, D: 64},
 		{B: 1, Sq: 1, Sk: 100, G: 2, R: 2, D: 32, QPos: []int{99}},
+		{B: 3, Sq: 1, Sk: 140, G: 1, R: 40, D: 16, QPos: []int{0, 139, 70}, QBatch: 700, KRow: 17, KBatch: 140*17 + 9},
+		{B: 1, Sq: 1, Sk: 0, G: 1, R: 2, D: 4},
+		{B: 2, Sq: 3, Sk: 0, G: 1, R: 2, D: 4},
 		{B: 2, Sq: 3, Sk: 90, G: 1, R: 2, D: 33, QPos: []int{10, 11, 12, 70, 71, 89}},
 		{B: 1, Sq: 20, Sk: 30, G: 1, R: 1, D: 8, QPos: rising(20, 0, 1), KPos: rising(30, 5, 2), Scale: 0.3},
 		{B: 2, Sq: 9, Sk: 70, G: 2, R: 2, D: 12, QPos: rising(9, 60, 1), QRow: 80, KRow: 30, QBatch: 9*80 + 4, KBatch: 70*30 + 5},
@@ -194,7 +197,7 @@ func TestBitsDependOnShapeAlone(t *testing.T) {
 			}
 		}
 		w, kw := s.G*s.R*s.D, s.G*s.D
-		for _, i := range []int{0, 1, 47, 48, 63, 64, 100} {
+		for _, i := range []int{0, 1, 35, 36, 47, 48, 63, 64, 100} {
 			for b := range s.B {
 				alone := Shape{B: 1, Sq: 1, Sk: i + 1, G: s.G, R: s.R, D: s.D, QPos: []int{i}}
 				z := newData[float32](alone, 6)

@@ -27,20 +27,26 @@ func main() {
 	blas := flag.String("blas", "", "path prefix of package blas's files")
 	vec := flag.String("vec", "", "path prefix of package vec's files")
 	flag.Parse()
-	if *blas != "" {
-		if err := write(*blas, "blas", blasKernels(), ""); err != nil {
-			log.Fatal(err)
+	if err := generate(*blas, *vec); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// generate writes the files of the packages whose prefix is not empty.
+func generate(blas, vec string) error {
+	if blas != "" {
+		if err := write(blas, "blas", blasKernels(), ""); err != nil {
+			return err
 		}
 	}
-	if *vec != "" {
-		choose, none := dispatch(rowKernels())
-		if err := write(*vec, "vec", vecKernels(), choose); err != nil {
-			log.Fatal(err)
-		}
-		if err := writeGo(*vec+"_other.go", "!amd64 || purego", "vec", none); err != nil {
-			log.Fatal(err)
-		}
+	if vec == "" {
+		return nil
 	}
+	choose, none := dispatch(rowKernels())
+	if err := write(vec, "vec", vecKernels(), choose); err != nil {
+		return err
+	}
+	return writeGo(vec+"_other.go", "!amd64 || purego", "vec", none)
 }
 
 // gen is avo's builder with the instruction set a kernel is written for.

@@ -16,12 +16,25 @@ func RMSNorm[T Float](y, x, w, rstd []T, eps T) {
 		xr, yr := x[r*n:r*n+n], y[r*n:r*n+n]
 		s := 1 / T(math.Sqrt(float64(Dot(xr, xr)/T(n)+eps)))
 		rstd[r] = s
-		if single[T]() && normScale32(at(yr), at(xr), at(w), float32(s), n) {
-			continue
-		}
-		for i, v := range xr {
-			yr[i] = v * s * w[i]
-		}
+		normRow(yr, xr, w, s)
+	}
+}
+
+// RMSNormAgain is y of RMSNorm, to the bit, from the rstd that it kept.
+func RMSNormAgain[T Float](y, x, w, rstd []T) {
+	n := len(w)
+	for r, s := range rstd {
+		normRow(y[r*n:r*n+n], x[r*n:r*n+n], w, s)
+	}
+}
+
+// normRow is y[i] = x[i] · rstd · w[i].
+func normRow[T Float](y, x, w []T, rstd T) {
+	if single[T]() && normScale32(at(y), at(x), at(w), float32(rstd), len(w)) {
+		return
+	}
+	for i, v := range x {
+		y[i] = v * rstd * w[i]
 	}
 }
 
