@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // file makes a file of a header and n bytes of data.
@@ -236,6 +238,40 @@ func FuzzOpen(f *testing.F) {
 			c, _ := y.Bytes()
 			if !bytes.Equal(a, c) || fmt.Sprint(x.Shape) != fmt.Sprint(y.Shape) {
 				t.Fatalf("%q changed", s.Name)
+			}
+		}
+	})
+}
+
+// Broken copies of sound files: an error or a file that can be read whole, never a panic.
+func TestMangledFilesDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{
+		file(`{"a":{`+okTensor+`}}`, 8),
+		file(`{"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]},"a":{"dtype":"BOOL","shape":[],"data_offsets":[4,5]}}`, 5),
+		file(`{"\ud83d\ude00":{"dtype":"F8_E4M3","shape":[0,4],"data_offsets":[0,0]},"x":{"dtype":"I64","shape":[2,1],"data_offsets":[0,16]}}`, 16),
+	}, func(in []byte) {
+		f, err := openBytes(in)
+		if err != nil {
+			return
+		}
+		for _, i := range f.Tensors() {
+			x, _ := f.Tensor(i.Name)
+			x.Float32s()
+			x.Int64s()
+		}
+	})
+}
+
+func TestMangledIndexesDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{
+		[]byte(`{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}`),
+		[]byte("{\n  \"weight_map\": {\n    \"model.norm.weight\": \"x.safetensors\"\n  }\n}\n"),
+	}, func(in []byte) {
+		if files, err := parseIndex(in); err == nil {
+			for _, f := range files {
+				if !shardName(f) {
+					panic(f)
+				}
 			}
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // tree builds what encoding/json's Unmarshal would, so that the two can be compared.
@@ -140,6 +142,17 @@ func FuzzReader(f *testing.F) {
 		}
 		if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 			t.Fatalf("got %#v, want %#v", got, want)
+		}
+	})
+}
+
+// Broken copies of texts: values and Skip agree on what is accepted, and nothing panics.
+func TestMangledTextsDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{[]byte(`{"a":[1,-2.5e3,"\ud83d\ude00"],"b":{"c":null}}`), []byte(`[true,false,{"x":"y\n"},0.5]`)}, func(in []byte) {
+		_, err := whole(string(in))
+		r := New(in)
+		if skip := errors.Join(r.Skip(), r.End()); (err == nil) != (skip == nil) && !strings.Contains(fmt.Sprint(err), "float64") {
+			panic(fmt.Sprint(err, skip))
 		}
 	})
 }
