@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"heddle/train"
 )
 
-var update = flag.Bool("update", false, "write ../docs/mutations.md")
+var update = flag.Bool("update", false, "write the pages in ../docs")
 
 // mutated are the schemes whose every reduction is tampered with: those of the acceptance and the ones that sum over copied heads.
 var mutated = []string{"dp2", "fsdp2", "tp2", "megatron2", "ulysses2", "megatron4", "ulysses4", "fsdp2-megatron2", "dp2-fsdp2", "fsdp2-ulysses2", "dp2-tp2", "dp2-fsdp2-megatron2", "tp4", "ulysses2-tp2"}
@@ -134,7 +133,7 @@ func TestEveryReductionDroppedDoubledOrSwappedIsNoticed(t *testing.T) {
 	if count != mutations {
 		t.Errorf("%d mutations, want %d; if reductions were added or removed on purpose, change the constant and run with -update", count, mutations)
 	}
-	document(t, count, table.String())
+	generated(t, "../docs/mutations.md", fmt.Sprintf(preamble, count, table.String()))
 }
 
 func TestExtremeLogitsReachBothSignsOf800(t *testing.T) {
@@ -201,19 +200,3 @@ hides, because the loss does not depend on it.
 | scheme | site | axes | reduction | program: drop | double | swap | data: drop | double | swap |
 |---|---|---|---|---|---|---|---|---|---|
 %s`
-
-func document(t *testing.T, count int, table string) {
-	const path = "../docs/mutations.md"
-	want := fmt.Sprintf(preamble, count, table)
-	if *update {
-		if err := os.MkdirAll("../docs", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("%s is not what the mutations show (%v); run with -update and read the difference", path, err)
-	}
-}
