@@ -43,7 +43,8 @@ With e bytes an element, one micro-batch, gradients included:
 
 Ten times the stream a layer against q, k, v, o and their gradients, of which a rank needs a P-th only. So at the same t Megatron's
 bytes grow with P−1, Ulysses' with (P−1)/P until key/value heads are copied. But Ulysses sums the gradients of every weight once a
-step. **Ulysses moves fewer bytes where a step has more tokens a rank than the model is large; below the crossing Megatron does.**
+step. **Ulysses moves fewer bytes in a step of more tokens a rank than the crossing, Megatron in a shorter one.** The crossing is
+the difference of the fixed parts over that of the parts a token; it falls with P, about as 2N ÷ (P·L·(10H − (4A+4G)·D/P)).
 More micro-batches in a step count as more tokens. Where weights are sharded over the same ranks besides (fsdp), Ulysses gathers
 them in every micro-batch and the crossing moves up.
 
