@@ -19,6 +19,7 @@ type kernelsCmd struct {
 	PTX      kernelsPTXCmd      `cmd:"" name:"ptx" help:"Print a kernel as PTX text."`
 	Emulate  kernelsEmulateCmd  `cmd:"" help:"Run a kernel on the CPU and report what is wrong with it."`
 	Assemble kernelsAssembleCmd `cmd:"" help:"Assemble kernels with ptxas; spills, serialised products and fences in main loops are failures."`
+	Conform  kernelsConformCmd  `cmd:"" help:"Hold the emulator to the definitions of instructions, and to a GPU."`
 }
 
 func (kernelsCmd) Help() string {
