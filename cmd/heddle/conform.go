@@ -108,6 +108,7 @@ func (c *kernelsConformCmd) fixed(other ptx.Runner, family string) *conformFamil
 	for _, p := range conform.Products() {
 		check(p.Program())
 	}
+	check(conform.WarpProduct(c.First))
 	return f
 }
 

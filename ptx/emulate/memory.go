@@ -291,3 +291,37 @@ func allP(w *warp, c *code) {
 func elect(w *warp, c *code) {
 	w.putP(c.d, 1<<bits.TrailingZeros32(w.mask))
 }
+
+// atomicCompare replaces a word that equals the first operand by the second.
+func atomicCompare(w *warp, c *code) {
+	for l := range lanes(w.mask) {
+		p := w.global(w.d[c.a][l], 4)
+		if p == nil {
+			return
+		}
+		old := binary.LittleEndian.Uint32(p)
+		if old == w.r[c.b][l] {
+			binary.LittleEndian.PutUint32(p, w.r[c.c][l])
+		}
+		w.r[c.d][l] = old
+	}
+}
+
+// atomicShared adds to a word of shared memory. Atomics of different threads need no order between them, but order with everything else.
+func atomicShared(w *warp, c *code) {
+	for l := range lanes(w.mask) {
+		off, ok := w.own(w.r[c.a][l])
+		if !ok {
+			return
+		}
+		if off%4 != 0 || off+4 > len(w.t.mem) {
+			w.fault(Alignment, -1, w.m.object(off), "shared atomic at %s, want 4 aligned bytes inside shared memory", w.m.place(off))
+			return
+		}
+		w.m.check(&access{t: w.t, off: off, bytes: 4, write: true, atomic: true, by: w.now(l), know: w.mine(1 << l), pc: w.at})
+		p := w.t.mem[off:]
+		old := binary.LittleEndian.Uint32(p)
+		binary.LittleEndian.PutUint32(p, old+w.r[c.b][l])
+		w.r[c.d][l] = old
+	}
+}

@@ -40,6 +40,7 @@ type warp struct {
 	partMask uint32
 
 	bulk     bulkState
+	copies   copyState
 	parted   *ptx.Line // of a branch that may have left the lanes apart
 	arrived  int       // generation of the cluster barrier that it has arrived at, plus one
 	barGen   int       // generation of the named barrier it sleeps on
