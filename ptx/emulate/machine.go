@@ -104,18 +104,20 @@ func (m *machine) run() {
 			return
 		}
 		if m.counts.Steps > m.opt.MaxSteps {
-			m.report.add(Fault{Kind: Endless, Line: m.line(anyPC(resident)), Warp: -1, Text: "the launch does not end"})
+			m.report.add(Fault{Kind: Endless, Line: m.line(m.anyPC(resident)), Warp: -1, Text: "the launch does not end"})
 			return
 		}
 	}
 }
 
-// anyPC is where some warp is.
-func anyPC(cs []*cluster) int32 {
+// anyPC is an instruction near where some warp is.
+func (m *machine) anyPC(cs []*cluster) int32 {
 	for _, c := range cs {
 		for _, w := range c.warps {
-			if !w.done {
-				return w.pc
+			for pc := w.pc; !w.done && pc >= 0; pc-- {
+				if m.code[pc].in != nil {
+					return pc
+				}
 			}
 		}
 	}
