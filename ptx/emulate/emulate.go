@@ -28,6 +28,8 @@ type Emulator struct {
 	Stop     int   // faults before the launch is given up; 0: 20
 	// Trace, where not nil, is filled with the barriers and shared regions that each instruction touched.
 	Trace map[*ptx.Inst]map[string]bool
+	// Timeline, where not nil, is filled with what happened when, in the time of its latency model.
+	Timeline *Timeline
 	// After, where not nil, is called with what was counted.
 	After func(*Counts)
 }

@@ -20,7 +20,8 @@ type transfer struct {
 	mask   uint32 // CTAs of a load
 	phase  [16]uint32
 	know   knowledge
-	group  int // bulk group of a store
+	group  int     // bulk group of a store
+	time   float64 // when it was issued, in the latency model
 }
 
 const (
@@ -35,6 +36,7 @@ type bulkState struct {
 	groups  int // committed
 	open    bool
 	pending []*transfer // issued and not done
+	done    float64     // when the last one done was, in the latency model
 }
 
 func tmaLoad(dims int, multicast bool) op {
@@ -94,7 +96,7 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 		w.fault(Bounds, -1, "", "%#x is not the address of a tensor map", w.d[c.a][l])
 		return nil
 	}
-	o := &transfer{kind: uint8(kind), w: w, pc: w.at, param: p, tensor: w.m.args.At(p).Map}
+	o := &transfer{kind: uint8(kind), w: w, pc: w.at, param: p, tensor: w.m.args.At(p).Map, time: w.time}
 	if len(o.tensor.Dims) != dims {
 		w.fault(Operand, -1, "", "%d coordinates for tensor map %s of %d dims", dims, w.m.entry.Params[p].Name, len(o.tensor.Dims))
 		return nil
@@ -172,6 +174,9 @@ func bulkWait(complete bool) op {
 		if upto <= 0 {
 			return
 		}
+		if len(w.bulk.pending) == 0 {
+			w.until(w.bulk.done, "wait for stores")
+		}
 		lane := uint32(1) << (w.bulk.owner - 1)
 		w.learnOf(lane, epoch{w.bulkAgent(0), uint32(upto)})
 		if complete {
@@ -201,6 +206,7 @@ func (m *machine) transfer(o *transfer) {
 		m.place2(o, t)
 		m.counts.TileBytes += int64(n)
 		m.phases(b.cur.v, o.know.v)
+		b.due = max(b.due, t.move("load "+m.entry.Params[o.param].Name, n, o.time+loadLatency))
 		b.tx -= n
 		b.flight = max(0, b.flight-1)
 		b.settle(m, t)
@@ -316,6 +322,7 @@ func (m *machine) save(o *transfer) {
 		}
 		m.counts.SaveBytes += int64(len(data))
 	})
+	o.w.bulk.done = max(o.w.bulk.done, o.w.t.move("store "+m.entry.Params[o.param].Name, o.tensor.BoxBytes(), o.time))
 	p := o.w.bulk.pending
 	for i := range p {
 		if p[i] == o {

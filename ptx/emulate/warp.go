@@ -31,6 +31,7 @@ type warp struct {
 	done  bool
 	wait  *wait // what it waits for; nil: it can run
 	regs  int
+	time  float64 // of the latency model, in clocks
 
 	lane0    int32
 	clock    uint32
@@ -116,6 +117,7 @@ func (w *warp) run(n int) bool {
 			return moved
 		}
 		w.m.counts.Steps++
+		w.time++
 		moved = true
 	}
 	return moved

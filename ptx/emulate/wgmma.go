@@ -19,6 +19,7 @@ type group struct {
 	ends    []int     // issue number behind each committed group
 	commits [4]int    // by warp
 	done    int       // groups
+	times   []float64 // when each finished group did, in the latency model
 	fences  [4]int    // wgmma.fence, by warp
 	accs    map[int32]*accum
 }
@@ -38,6 +39,7 @@ type product struct {
 	accumulate bool
 	acc        *accum
 	seen       int       // warps that have issued it
+	time       float64   // when the last warp issued it, in the latency model
 	rows       []float32 // A, where it comes from registers
 	row0       origin    // where A's first row came from, as the first warp to issue it saw
 }
@@ -111,7 +113,7 @@ func wgmma(f form) op {
 		if g.fences[q] <= a.touched[q] {
 			w.fault(Accumulator, -1, "", "wgmma without wgmma.fence since its accumulator was last touched")
 		}
-		p := product{pc: w.at, acc: a}
+		p := product{pc: w.at, acc: a, time: w.time}
 		if f.regs {
 			p.b, p.accumulate = w.d[c.s[5]][0], w.p[c.s[6]]&1 != 0
 		} else {
@@ -126,6 +128,7 @@ func wgmma(f form) op {
 		if f.regs {
 			g.queue[i].registers(w, c, f)
 		}
+		g.queue[i].time = max(g.queue[i].time, w.time)
 		g.queue[i].seen++
 		g.issued[q]++
 		a.last[q] = g.commits[q] + 1
@@ -243,6 +246,7 @@ func wgWait(w *warp, c *code) {
 	}
 	w.wake()
 	if upto > 0 {
+		w.until(g.times[upto-1], "wait for products")
 		w.learnOf(allLanes, epoch{g.agent, uint32(upto)})
 	}
 }
@@ -253,9 +257,13 @@ func (g *group) finish(m *machine) bool {
 	if n > 0 && g.queue[n-1].seen < 4 {
 		return false
 	}
+	end := 0.0
 	for i := range n {
-		m.multiply(g.t, &g.queue[i])
+		p := &g.queue[i]
+		end = g.t.product(p.acc.n, forms(m.code[p.pc].in.Op).k, p.time)
+		m.multiply(g.t, p)
 	}
+	g.times = append(g.times, end)
 	g.queue = g.queue[n:]
 	g.base += n
 	g.done++
