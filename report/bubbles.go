@@ -25,7 +25,7 @@ func (b BubbleText) Write(w io.Writer, r *analyze.Report) {
 		fmt.Fprintln(w, fit(fmt.Sprintf("%s: %s, %d events%s", f.File, f.Format, f.Events, dropped(f.Dropped)), width))
 	}
 	for i := range r.Devices {
-		b.device(w, &r.Devices[i], len(r.Files) > 1)
+		b.device(w, &r.Devices[i], len(r.Devices) > 1)
 	}
 	if r.Ranks != nil {
 		ranks(w, r.Ranks)

@@ -32,7 +32,7 @@ func TestReadingWhatWasWritten(t *testing.T) {
 		if !bytes.Equal(again.JSON(), tok.JSON()) || again.Hash() != tok.Hash() {
 			t.Errorf("%s: a second generation differs from the first", name)
 		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".tokenizer-*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".tokenizer.json*")); len(left) > 0 {
 			t.Errorf("temporary files are left: %v", left)
 		}
 	}
@@ -67,14 +67,14 @@ func TestParseRefuses(t *testing.T) {
 		"key in another case":       {`"version"`, `"Version"`, `"Version"`},
 		"key twice":                 {`"version": "1.0"`, `"version": "1.0", "version": "1.0"`, "twice"},
 		"unknown key in model":      {`"fuse_unk": false`, `"fuse": false`, `"fuse"`},
-		"negative id":               {`"!": 0,`, `"!": -1,`, "id -1"},
-		"fractional id":             {`"!": 0,`, `"!": 0.0,`, "id 0.0"},
-		"huge id":                   {`"!": 0,`, `"!": 99999999999999999999,`, "id 9999"},
-		"leading zero":              {`"!": 0,`, `"!": 00,`, "id 00"},
+		"negative id":               {`"!": 0,`, `"!": -1,`, "-1"},
+		"fractional id":             {`"!": 0,`, `"!": 0.0,`, "0.0"},
+		"huge id":                   {`"!": 0,`, `"!": 99999999999999999999,`, "9999"},
+		"leading zero":              {`"!": 0,`, `"!": 00,`, "leading zero"},
 		"text for an id":            {`"!": 0,`, `"!": "0",`, "number"},
 		"hole":                      {`"!": 0,`, `"!": 2000000,`, "hole"},
 		"two tokens, one id":        {`"!": 0,`, `"!": 1,`, "id 1 belongs to"},
-		"token twice":               {`"!": 0,`, `"!": 0, "!": 0,`, "two ids"},
+		"token twice":               {`"!": 0,`, `"!": 0, "!": 0,`, "twice"},
 		"a byte is missing":         {`"÷": 179,`, `"÷÷÷÷": 179,`, "byte 0xf7"},
 		"outside the alphabet":      {`"!": 0,`, `"! !": 0,`, "alphabet"},
 		"merge of an absent token":  {`"Ġ t"`, `"Ġ tqzx"`, `"tqzx" is not in the vocabulary`},
@@ -96,10 +96,10 @@ func TestParseRefuses(t *testing.T) {
 		"trailing comma":            {`"version": "1.0",`, `"version": "1.0",,`, "want"},
 		"comment":                   {`"version": "1.0",`, `"version": "1.0", // one`, "want"},
 		"deep nesting":              {`"padding": null`, `"padding": ` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested"},
-		"byte order mark":           {"{\n \"version\"", "\ufeff{\n \"version\"", "want '{'"},
+		"byte order mark":           {"{\n \"version\"", "\ufeff{\n \"version\"", "want an object"},
 		"no pre-tokenizer":          {`"pre_tokenizer": {`, `"post_processor2": {`, "unknown key"},
-		"array instead of a vocab":  {`"vocab": {`, `"vocab": [`, "want '{'"},
-		"null instead of the model": {`"model": {`, `"model": null, "x": {`, "want '{'"},
+		"array instead of a vocab":  {`"vocab": {`, `"vocab": [`, "want an object"},
+		"null instead of the model": {`"model": {`, `"model": null, "x": {`, "want an object"},
 	} {
 		broken := bytes.Replace(src, []byte(c.old), []byte(c.new), 1)
 		if bytes.Equal(broken, src) {

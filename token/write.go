@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
+
+	"heddle/internal/atomicfile"
 )
 
 // pattern is the regular expression of a split as tokenizer.json writes it.
@@ -109,30 +110,14 @@ func quote(s string) string {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// Write writes tokenizer.json to path: under a temporary name first, synced, then renamed, so that path holds the old file or the new one.
-func (t *Tokenizer) Write(path string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tokenizer-*.json")
+// Write writes tokenizer.json to path, which holds the old file or the new one, never a part.
+func (t *Tokenizer) Write(path string) error {
+	err := atomicfile.Write(atomicfile.OS{}, path, func(w io.Writer) error {
+		_, err := w.Write(t.JSON())
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("token: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("token: write %s: %w", path, err)
-		}
-	}()
-	if _, err = f.Write(t.JSON()); err != nil {
-		return err
-	}
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }

@@ -40,8 +40,11 @@ func (c *Config) values(t param.Table) (src param.Source, done func() error, err
 	return p.Source(), p.Close, nil
 }
 
-// tokenizerOf is the tokenizer that belongs to the weights a run starts from.
+// tokenizerOf is the tokenizer that belongs to the weights a run starts from, or the one it names.
 func tokenizerOf(c Config) (*token.Tokenizer, error) {
+	if c.Data.Tokenizer != "" {
+		return namedTokenizer(c)
+	}
 	p, err := pretrained.Open(c.Init)
 	if err != nil {
 		return nil, fmt.Errorf("train: init: %w", err)
@@ -61,6 +64,21 @@ func tokenizerOf(c Config) (*token.Tokenizer, error) {
 	}
 	if n := t.VocabSize(); n > c.Model.Vocab {
 		return nil, fmt.Errorf("train: init: the tokenizer of %s has %d tokens, the model %d; hint: compare vocab_size with %s", c.Init, n, c.Model.Vocab, filepath.Base(p.Tokenizer()))
+	}
+	return t, nil
+}
+
+// namedTokenizer is data.tokenizer. A model that is made new takes its vocabulary as it is given, so it must hold every id.
+func namedTokenizer(c Config) (*token.Tokenizer, error) {
+	if c.Init != "" {
+		return nil, fmt.Errorf("train: init takes the tokenizer from %s; data.tokenizer has no effect", c.Init)
+	}
+	t, err := token.Read(c.Data.Tokenizer)
+	if err != nil {
+		return nil, fmt.Errorf("train: data.tokenizer: %w", err)
+	}
+	if n := t.VocabSize(); n > c.Model.Vocab {
+		return nil, fmt.Errorf("train: the tokenizer %s has %d ids, the model %d; hint: model.vocab=%d", c.Data.Tokenizer, n, c.Model.Vocab, n)
 	}
 	return t, nil
 }

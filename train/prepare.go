@@ -37,18 +37,22 @@ func Prepare(c Config, talk func(format string, args ...any)) (*Job, error) {
 		return nil, &Invalid{err}
 	}
 	j := &Job{Config: c, Scheme: s}
-	if j.Corpus, err = data.Open(c.corpus()); err != nil {
+	d, err := c.corpus()
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if j.Corpus, err = data.Open(d); err != nil {
 		return nil, invalid(err)
 	}
 	talk("%s", j.Corpus.Summary())
-	if c.Init != "" {
+	if c.Init != "" || c.Data.Tokenizer != "" {
 		if j.Tokenizer, err = tokenizerOf(c); err != nil {
 			return nil, &Invalid{err}
 		}
 	} else if err := j.learn(); err != nil {
 		return nil, invalid(err)
 	}
-	if n := j.Tokenizer.VocabSize(); n < c.Model.Vocab && c.Init == "" {
+	if n := j.Tokenizer.VocabSize(); n < c.Model.Vocab && c.Init == "" && c.Data.Tokenizer == "" {
 		talk("the text yields a vocabulary of %d, fewer than %d\n", n, c.Model.Vocab)
 		j.Config.Model.Vocab = n
 	}

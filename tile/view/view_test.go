@@ -58,7 +58,10 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 				}
 			}
 		}
-		rendered(t, r.Picture)
+		text := rendered(t, r.Picture)
+		if one := len(r.Table) == 1; strings.Contains(text, "→ coordinate") != one || strings.Contains(text, "mode 0") == one {
+			t.Errorf("%s: axes are wrong in\n%s", r.Text, text)
+		}
 	}
 }
 
@@ -97,10 +100,15 @@ func TestSwizzleComparesSchemes(t *testing.T) {
 		}
 	}
 	text := rendered(t, r.Picture)
-	for _, want := range []string{"7.7", "[7.0]", "crossbar, plain: 32 wavefronts in 4 phases", "TMA, wgmma: 128B"} {
+	for _, want := range []string{"7.7", "[7.0]", "28-31", "\n   1   [1.0]   1.1    1.2    1.3    1.4    1.5    1.6    1.7", "\n   1    1.1   [1.0]   1.3    1.2    1.5    1.4    1.7    1.6", "crossbar, plain: 32 wavefronts in 4 phases", "TMA, wgmma: 128B"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	// Rows of 96 bytes, 128 apart: what lies between them is nobody's.
+	r, err = Swizzle(SwizzleRequest{Swizzle: "3,4,3", Rows: 8, RowBytes: 96, Pitch: 128, Write: "rows:16", Read: "rows:16"})
+	if text := rendered(t, r.Picture); err != nil || !strings.Contains(text, "\n   6                  6.4    6.5    6.2    6.3    6.0    6.1 \n") || strings.Contains(text, " 0.6") {
+		t.Errorf("padded rows: %v, got\n%s", err, text)
 	}
 	// Any warp access: 8 rows of 16 bytes at one column, 128 bytes apart, and nothing else; read twice as wide it would leave the buffer.
 	r, err = Swizzle(SwizzleRequest{Swizzle: "3,4,3", Rows: 8, RowBytes: 128, Write: "rows:16", Read: "8:128:16"})
@@ -124,7 +132,8 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 			t.Errorf("raster is estimated at %v, serpentine at %v", o.L2[0].HitRate, s.Chosen.L2[0].HitRate)
 		}
 	}
-	if text := rendered(t, s.Picture); !strings.Contains(text, "32 waves of 132") || !strings.Contains(text, "~hits at 30 MB") {
+	if text := rendered(t, s.Picture); !strings.Contains(text, "32 waves of 132") || !strings.Contains(text, "~hits at 30 MB") || !strings.Contains(text, "\nserpentine 12       [49.3]") ||
+		strings.Contains(text, "[130.1]") {
 		t.Errorf("got\n%s", text)
 	}
 
@@ -152,8 +161,11 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 	if err != nil || e.Step.Lane != 23 || e.Step.Value != 32 || e.Step.Byte != 37*128+5*16+12 || e.Swizzled.Wavefronts != 16 || e.Plain.Wavefronts != 128 {
 		t.Fatalf("got %+v, %v", e, err)
 	}
-	if text := rendered(t, e.Picture); !strings.Contains(text, "[T23 d32]") || !strings.Contains(text, "[37:0-7]") {
-		t.Errorf("got\n%s", text)
+	text := rendered(t, e.Picture)
+	for _, want := range []string{"[T23 d32]", "[37:0-7]", "\n 32   T0 d32", "\n 47  T28 d34", "lane 21 → byte 4800", "64-71", "72-79", "\n 39 "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -309,7 +310,7 @@ func TestACPURankIsIdleInItsPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := Bubbles([]*Timeline{readBytes(t, b.Bytes())}, Options{}).Devices[0]
-	if d.Device != 2 || d.Name != "rank 2" || d.Kernels != 3 || d.Streams != 2 || ns(d.BusyUS) != 220_000 || ns(d.IdleUS) != 720_000 || ns(d.CommUS) != 100_000 || ns(d.OverlapUS) != 10_000 {
+	if d.Device != 2 || *d.Rank != 2 || d.Kernels != 3 || d.Streams != 2 || ns(d.BusyUS) != 220_000 || ns(d.IdleUS) != 720_000 || ns(d.CommUS) != 100_000 || ns(d.OverlapUS) != 10_000 {
 		t.Errorf("got %+v", d)
 	}
 	if g := d.Gaps[0]; len(d.Gaps) != 1 || g.Cause != CauseHost || g.Range != "load batch" || g.Step != "step 1" || g.Before != "matmul" || g.After != "softmax" {
@@ -342,5 +343,30 @@ func TestWhoWaitedForWhom(t *testing.T) {
 	}
 	if len(got.Waits) != 2 || got.Waits[0] != (WaitFor{Rank: 0, For: 1, Count: 10, US: 4000}) || got.Ranks[1].Label != "rank 1" {
 		t.Errorf("got %+v", got.Waits)
+	}
+}
+
+// Two groups of two among four ranks: kernels of one name match within their group. Ranks 1 and 3 come late, rank 3
+// later; the groups share no rank, so each has a clock of its own.
+func TestGroupsMatchWithinThemselves(t *testing.T) {
+	var b bytes.Buffer
+	var recs []*trace.Recorder
+	for rank := range 4 {
+		rec := trace.NewRecorder(rank)
+		group := fmt.Sprint("[", rank/2*2, ", ", rank/2*2+1, "]")
+		clock := int64(rank/2) * 1_000_000_000
+		for i := range int64(5) {
+			late := int64(rank%2) * int64(rank) * 100_000
+			rec.Span(trace.Collectives, "all-reduce", trace.Collective, clock+i*2_000_000+late, 1_000_000-late, trace.Text("group", group))
+		}
+		recs = append(recs, rec)
+	}
+	if err := trace.Write(&b, recs...); err != nil {
+		t.Fatal(err)
+	}
+	got := Bubbles([]*Timeline{readBytes(t, b.Bytes())}, Options{}).Ranks
+	want := []WaitFor{{Rank: 2, For: 3, Count: 5, US: 1500}, {Rank: 0, For: 1, Count: 5, US: 500}}
+	if got == nil || got.Collectives != 10 || got.Unmatched != 0 || got.Straggler != 3 || !slices.Equal(got.Waits, want) {
+		t.Errorf("got %+v", got)
 	}
 }
