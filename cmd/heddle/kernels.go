@@ -112,6 +112,7 @@ type emulatedCase struct {
 	Seed    int             `json:"seed"`
 	Seconds float64         `json:"seconds"`
 	Steps   int64           `json:"warp_instructions"`
+	Counts  emulate.Counts  `json:"counts"`
 	Faults  []emulate.Fault `json:"faults"`
 	Wrong   string          `json:"wrong,omitempty"`
 }
@@ -162,7 +163,7 @@ func (c *kernelsEmulateCmd) Run(ctx context.Context, env *cli.Env) error {
 
 func emulateCase(b kernel.Built, k kernel.Case, sms, seed int) (emulatedCase, error) {
 	row := emulatedCase{Case: k.Name, Seed: seed, Faults: []emulate.Fault{}}
-	run := emulate.Emulator{SMs: sms, Seed: int64(seed), After: func(n *emulate.Counts) { row.Steps = n.Steps }}
+	run := emulate.Emulator{SMs: sms, Seed: int64(seed), After: func(n *emulate.Counts) { row.Counts, row.Steps = *n, n.Steps }}
 	start := time.Now()
 	err := run.Run(b.Module(), k.Launch, k.Args)
 	row.Seconds = time.Since(start).Seconds()

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // memory gives the buffers their addresses: buffer i starts at (i+1)·2⁴⁰, so that no offset leads from one into another.
@@ -136,6 +137,7 @@ func (w *warp) dense(addr *lanes32, n int, write bool) []byte {
 	}
 	w.m.counts.Shared++
 	w.m.counts.Wavefront += int64(max(1, n/4))
+	w.m.counts.Least += int64(max(1, n/4))
 	w.m.check(&access{t: w.t, off: off, bytes: 32 * n, write: write, by: w.now(32), know: w.mine(allLanes), pc: w.at})
 	return w.t.mem[off : off+32*n]
 }
@@ -215,40 +217,19 @@ func loadMatrix(w *warp, c *code) {
 	}
 }
 
-// wavefronts counts what an access of n bytes a lane costs: lanes are served in groups that ask for 128 bytes at most, a group takes as many wavefronts as
-// the busiest of the 32 banks has different words.
+// wavefronts counts what an access of n bytes a lane costs in the banks.
 func (w *warp) wavefronts(addr *lanes32, n int) {
-	w.m.counts.Shared++
-	per := 128 / n
-	if per > 32 {
-		per = 32
-	}
-	for first := 0; first < 32; first += per {
-		var seen [32][]uint32
-		var room [32][4]uint32
-		worst := 0
-		for l := first; l < first+per; l++ {
-			if w.mask>>l&1 == 0 {
-				continue
-			}
-			for b := 0; b < n; b += 4 {
-				word := (addr[l] + uint32(b)) / 4
-				k := word % 32
-				if seen[k] == nil {
-					seen[k] = room[k][:0]
-				}
-				found := false
-				for _, x := range seen[k] {
-					found = found || x == word
-				}
-				if !found {
-					seen[k] = append(seen[k], word)
-				}
-				worst = max(worst, len(seen[k]))
-			}
+	a := tile.Access{Width: n}
+	for l, x := range addr {
+		a.Addr[l] = -1 // off
+		if w.mask>>l&1 != 0 && x%uint32(n) == 0 {
+			a.Addr[l] = int(x & 0xffffff)
 		}
-		w.m.counts.Wavefront += int64(worst)
 	}
+	fronts, phases := a.Wavefronts()
+	w.m.counts.Shared++
+	w.m.counts.Wavefront += int64(fronts)
+	w.m.counts.Least += int64(phases)
 }
 
 // Warp-wide exchanges.

@@ -98,7 +98,7 @@ func (w *warp) run(n int) bool {
 		w.at = w.pc
 		c := &w.m.code[w.pc]
 		w.pc++
-		w.m.counts.Executed[w.at]++
+		w.m.executed[w.at]++
 		if c.aligned && w.wait == nil && !w.whole() {
 			continue
 		}
@@ -112,7 +112,7 @@ func (w *warp) run(n int) bool {
 			c.f(w, c)
 		}
 		if w.wait != nil {
-			w.m.counts.Executed[w.at]--
+			w.m.executed[w.at]--
 			w.pc = w.at
 			return moved
 		}

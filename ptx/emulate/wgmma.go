@@ -159,17 +159,17 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	e := epoch{g.agent, uint32(g.commits[w.id%4] + 1)}
 	if f.regs {
 		if w.id%4 == 0 {
-			w.operand("B", tile{p.b, transposed(c, 7), f}, 0, p.acc.n, e)
+			w.operand("B", matrixTile{p.b, transposed(c, 7), f}, 0, p.acc.n, e)
 		}
 		return
 	}
 	transA, transB := transposed(c, 4), transposed(c, 5)
-	from, ok := w.operand("A", tile{p.a, transA, f}, w.id%4*16, 16, e)
+	from, ok := w.operand("A", matrixTile{p.a, transA, f}, w.id%4*16, 16, e)
 	if !ok {
 		return
 	}
-	ka := tile{mn: transA}.alongK(from)
-	row0 := tile{mn: transA}.back(from, w.id%4*16)
+	ka := matrixTile{mn: transA}.alongK(from)
+	row0 := matrixTile{mn: transA}.back(from, w.id%4*16)
 	if p.row0 == (origin{}) {
 		p.row0 = row0
 	} else if p.row0 != row0 {
@@ -179,8 +179,8 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	if w.id%4 != 0 {
 		return
 	}
-	from, ok = w.operand("B", tile{p.b, transB, f}, 0, p.acc.n, e)
-	if kb := (tile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
+	from, ok = w.operand("B", matrixTile{p.b, transB, f}, 0, p.acc.n, e)
+	if kb := (matrixTile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
 		w.fault(Operand, -1, "", "A holds k from %d, B holds k from %d: the operands do not meet along K", ka, kb)
 	}
 }
@@ -191,7 +191,7 @@ const unknownK = math.MinInt32
 
 // operand checks rows first … first+rows−1 of a tile: ordered accesses, and, where TMA brought them, consecutive rows of one tensor at one column.
 // It gives where the first of them came from.
-func (w *warp) operand(name string, t tile, first, rows int, e epoch) (origin, bool) {
+func (w *warp) operand(name string, t matrixTile, first, rows int, e epoch) (origin, bool) {
 	var from *origin
 	for u := range t.units(first, rows) {
 		off := t.offset(u)
@@ -279,10 +279,10 @@ func (m *machine) multiply(t *cta, p *product) {
 	}
 	a, transB := p.rows, transposed(c, 7)
 	if !f.regs {
-		m.scratch.a = decodeTile(m.scratch.a, t, tile{p.a, transposed(c, 4), f}, 64)
+		m.scratch.a = decodeTile(m.scratch.a, t, matrixTile{p.a, transposed(c, 4), f}, 64)
 		a, transB = m.scratch.a, transposed(c, 5)
 	}
-	m.scratch.b = decodeTile(m.scratch.b, t, tile{p.b, transB, f}, p.acc.n)
+	m.scratch.b = decodeTile(m.scratch.b, t, matrixTile{p.b, transB, f}, p.acc.n)
 	if !p.accumulate {
 		clear(p.acc.vals)
 	}
