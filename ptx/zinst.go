@@ -915,6 +915,55 @@ func (v SAddr) AtomicAddU32(x U32) U32 {
 	return U32{value(v.k, OpAtomAddSU32, B32, v.operand, x.operand)}
 }
 
+// At is the address bytes further, in the same CTA.
+//
+// PTX ISA, Integer Arithmetic: add.u32
+func (v CAddr) At(bytes U32) CAddr {
+	return CAddr{value(v.k, OpOffsetC, B32, v.operand, bytes.operand)}
+}
+
+// LoadU32 reads 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: ld.shared::cluster.u32
+func (v CAddr) LoadU32() U32 {
+	return U32{value(v.k, OpLoadCU32, B32, v.operand)}
+}
+
+// LoadF32 reads 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: ld.shared::cluster.f32
+func (v CAddr) LoadF32() F32 {
+	return F32{value(v.k, OpLoadCF32, B32, v.operand)}
+}
+
+// StoreU32 writes 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: st.shared::cluster.u32
+func (v CAddr) StoreU32(x U32) {
+	effect(v.k, OpStoreCU32, v.operand, x.operand)
+}
+
+// StoreF32 writes 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: st.shared::cluster.f32
+func (v CAddr) StoreF32(x F32) {
+	effect(v.k, OpStoreCF32, v.operand, x.operand)
+}
+
+// StoreAsyncU32 writes 4 bytes of a CTA's shared memory some time; they count on bar, a barrier of the same CTA.
+//
+// PTX ISA, Data Movement and Conversion: st.async.shared::cluster.mbarrier::complete_tx::bytes.u32
+func (v CAddr) StoreAsyncU32(x U32, bar CBar) {
+	effect(v.k, OpStAsyncU32, v.operand, x.operand, bar.operand)
+}
+
+// StoreAsyncU32x4 writes 16 bytes of a CTA's shared memory some time; they count on bar, a barrier of the same CTA.
+//
+// PTX ISA, Data Movement and Conversion: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32
+func (v CAddr) StoreAsyncU32x4(x [4]U32, bar CBar) {
+	effect(v.k, OpStAsyncU32x4, v.operand, x[0].operand, x[1].operand, x[2].operand, x[3].operand, bar.operand)
+}
+
 // LoadConstF32x4 reads 16 aligned bytes of global memory that nobody writes during the launch, past L1.
 //
 // PTX ISA, Data Movement and Conversion: ld.global.nc.L1::no_allocate.v4.f32
@@ -1013,6 +1062,13 @@ func (v CBar) Arrive() {
 // PTX ISA, Parallel Synchronization and Communication: mbarrier.arrive.expect_tx.shared::cta.b64
 func (v Bar) ArriveExpect(n int) {
 	effect(v.k, OpMbarExpect, v.operand, immediate(v.k, n))
+}
+
+// ArriveExpect arrives at a barrier of another CTA and expects n more bytes in this phase.
+//
+// PTX ISA, Parallel Synchronization and Communication: mbarrier.arrive.expect_tx.shared::cluster.b64
+func (v CBar) ArriveExpect(n int) {
+	effect(v.k, OpMbarExpectRemote, v.operand, immediate(v.k, n))
 }
 
 // Expect expects n more bytes in this phase, without arriving.
@@ -1174,6 +1230,27 @@ func (v TensorMap) LoadMulticast2(dst SAddr, x U32, y U32, bar Bar, ctas int) {
 // PTX ISA, Asynchronous Copy: cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 func (v TensorMap) Load3(dst SAddr, x U32, y U32, z U32, bar Bar) {
 	effect(v.k, OpTMALoad3, v.operand, dst.operand, x.operand, y.operand, z.operand, bar.operand)
+}
+
+// Load2Hint is Load2 with a cache policy: EvictFirst, EvictLast or one that createpolicy made.
+//
+// PTX ISA, Asynchronous Copy: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+func (v TensorMap) Load2Hint(dst SAddr, x U32, y U32, bar Bar, policy U64) {
+	effect(v.k, OpTMALoad2Hint, v.operand, dst.operand, x.operand, y.operand, bar.operand, policy.operand)
+}
+
+// LoadBulk copies a multiple of 16 bytes from global memory; they count on bar.
+//
+// PTX ISA, Asynchronous Copy: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+func (v SAddr) LoadBulk(from GAddr, bytes U32, bar Bar) {
+	effect(v.k, OpBulkLoad, v.operand, from.operand, bytes.operand, bar.operand)
+}
+
+// StoreBulk copies a multiple of 16 bytes of shared memory to global memory.
+//
+// PTX ISA, Asynchronous Copy: cp.async.bulk.global.shared::cta.bulk_group
+func (v GAddr) StoreBulk(from SAddr, bytes U32) {
+	effect(v.k, OpBulkStore, v.operand, from.operand, bytes.operand)
 }
 
 // Store2 copies a box of shared memory to (x, y), x innermost; what is outside the tensor is dropped.

@@ -140,6 +140,13 @@ const (
 	OpAtomExchGU32        // atom.relaxed.gpu.global.exch.b32
 	OpAtomCasGU32         // atom.relaxed.gpu.global.cas.b32
 	OpAtomAddSU32         // atom.relaxed.cta.shared::cta.add.u32
+	OpOffsetC             // add.u32
+	OpLoadCU32            // ld.shared::cluster.u32
+	OpLoadCF32            // ld.shared::cluster.f32
+	OpStoreCU32           // st.shared::cluster.u32
+	OpStoreCF32           // st.shared::cluster.f32
+	OpStAsyncU32          // st.async.shared::cluster.mbarrier::complete_tx::bytes.u32
+	OpStAsyncU32x4        // st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32
 	OpLoadGNCF32x4        // ld.global.nc.L1::no_allocate.v4.f32
 	OpLoadGNCU32x4        // ld.global.nc.L1::no_allocate.v4.u32
 	OpShflIdxU32          // shfl.sync.idx.b32
@@ -154,6 +161,7 @@ const (
 	OpMbarArrive          // mbarrier.arrive.shared::cta.b64
 	OpMbarArriveRemote    // mbarrier.arrive.shared::cluster.b64
 	OpMbarExpect          // mbarrier.arrive.expect_tx.shared::cta.b64
+	OpMbarExpectRemote    // mbarrier.arrive.expect_tx.shared::cluster.b64
 	OpMbarExpectTx        // mbarrier.expect_tx.relaxed.cta.shared::cta.b64
 	OpMbarWait            // {
 	OpMbarTry             // mbarrier.try_wait.parity.shared::cta.b64
@@ -177,6 +185,9 @@ const (
 	OpTMALoad2            // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 	OpTMALoad2Multi       // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
 	OpTMALoad3            // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+	OpTMALoad2Hint        // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+	OpBulkLoad            // cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+	OpBulkStore           // cp.async.bulk.global.shared::cta.bulk_group
 	OpTMAStore2           // cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 	OpTMAReduceAdd2       // cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
 	OpBulkCommit          // cp.async.bulk.commit_group
@@ -340,6 +351,13 @@ var ops = [NumOps]opInfo{
 	OpAtomExchGU32:     {Name: "AtomExchGU32", PTX: "atom.relaxed.gpu.global.exch.b32 {d}, [{0}], {1}", Flags: isa.Flags(0xb00)},
 	OpAtomCasGU32:      {Name: "AtomCasGU32", PTX: "atom.relaxed.gpu.global.cas.b32 {d}, [{0}], {1}, {2}", Flags: isa.Flags(0xb00)},
 	OpAtomAddSU32:      {Name: "AtomAddSU32", PTX: "atom.relaxed.cta.shared::cta.add.u32 {d}, [{0}], {1}", Flags: isa.Flags(0x8c0)},
+	OpOffsetC:          {Name: "OffsetC", PTX: "add.u32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
+	OpLoadCU32:         {Name: "LoadCU32", PTX: "ld.shared::cluster.u32 {d}, [{0}]", Flags: isa.Flags(0x841)},
+	OpLoadCF32:         {Name: "LoadCF32", PTX: "ld.shared::cluster.f32 {d}, [{0}]", Flags: isa.Flags(0x841)},
+	OpStoreCU32:        {Name: "StoreCU32", PTX: "st.shared::cluster.u32 [{0}], {1}", Flags: isa.Flags(0x81)},
+	OpStoreCF32:        {Name: "StoreCF32", PTX: "st.shared::cluster.f32 [{0}], {1}", Flags: isa.Flags(0x81)},
+	OpStAsyncU32:       {Name: "StAsyncU32", PTX: "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [{0}], {1}, [{2}]", Flags: isa.Flags(0x481)},
+	OpStAsyncU32x4:     {Name: "StAsyncU32x4", PTX: "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [{0}], {{1}, {2}, {3}, {4}}, [{5}]", Flags: isa.Flags(0x481)},
 	OpLoadGNCF32x4:     {Name: "LoadGNCF32x4", PTX: "ld.global.nc.L1::no_allocate.v4.f32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x900)},
 	OpLoadGNCU32x4:     {Name: "LoadGNCU32x4", PTX: "ld.global.nc.L1::no_allocate.v4.u32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x900)},
 	OpShflIdxU32:       {Name: "ShflIdxU32", PTX: "shfl.sync.idx.b32 {d}, {0}, {1}, 0x1f, 0xffffffff", Flags: isa.Flags(0x4)},
@@ -354,6 +372,7 @@ var ops = [NumOps]opInfo{
 	OpMbarArrive:       {Name: "MbarArrive", PTX: "mbarrier.arrive.shared::cta.b64 _, [{0}]", Flags: isa.Flags(0x10)},
 	OpMbarArriveRemote: {Name: "MbarArriveRemote", PTX: "mbarrier.arrive.shared::cluster.b64 _, [{0}]", Flags: isa.Flags(0x11)},
 	OpMbarExpect:       {Name: "MbarExpect", PTX: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{0}], {1}", Flags: isa.Flags(0x11), Roles: []string{"", "bytes"}},
+	OpMbarExpectRemote: {Name: "MbarExpectRemote", PTX: "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [{0}], {1}", Flags: isa.Flags(0x11), Roles: []string{"", "bytes"}},
 	OpMbarExpectTx:     {Name: "MbarExpectTx", PTX: "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{0}], {1}", Flags: isa.Flags(0x11), Roles: []string{"", "bytes"}},
 	OpMbarWait:         {Name: "MbarWait", PTX: "{ .reg .pred t; W: mbarrier.try_wait.parity.shared::cta.b64 t, [{0}], {1}; @!t bra W; }", Flags: isa.Flags(0x20031)},
 	OpMbarTry:          {Name: "MbarTry", PTX: "mbarrier.try_wait.parity.shared::cta.b64 {d}, [{0}], {1}", Flags: isa.Flags(0x801)},
@@ -377,6 +396,9 @@ var ops = [NumOps]opInfo{
 	OpTMALoad2:         {Name: "TMALoad2", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}}], [{4}]", Flags: isa.Flags(0x581)},
 	OpTMALoad2Multi:    {Name: "TMALoad2Multi", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Flags: isa.Flags(0x581), Roles: []string{"", "", "", "", "", "mask"}},
 	OpTMALoad3:         {Name: "TMALoad3", PTX: "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}, {4}}], [{5}]", Flags: isa.Flags(0x581)},
+	OpTMALoad2Hint:     {Name: "TMALoad2Hint", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Flags: isa.Flags(0x581)},
+	OpBulkLoad:         {Name: "BulkLoad", PTX: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}]", Flags: isa.Flags(0x581)},
+	OpBulkStore:        {Name: "BulkStore", PTX: "cp.async.bulk.global.shared::cta.bulk_group [{0}], [{1}], {2}", Flags: isa.Flags(0x641)},
 	OpTMAStore2:        {Name: "TMAStore2", PTX: "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{0}, {{1}, {2}}], [{3}]", Flags: isa.Flags(0x641)},
 	OpTMAReduceAdd2:    {Name: "TMAReduceAdd2", PTX: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{0}, {{1}, {2}}], [{3}]", Flags: isa.Flags(0x641)},
 	OpBulkCommit:       {Name: "BulkCommit", PTX: "cp.async.bulk.commit_group", Flags: isa.Flags(0x11)},

@@ -27,6 +27,7 @@ func TestCopiesAndProductsAreAsDefined(t *testing.T) {
 	for seed := range int64(5) {
 		check(conform.WarpProduct(seed))
 	}
+	check(conform.Exchange())
 }
 
 // Random programs build, are clean, and give the same under every schedule; each family has many, and no two the same result.

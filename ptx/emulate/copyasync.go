@@ -32,7 +32,7 @@ func copyAsync(w *warp, c *code) {
 			w.fault(Alignment, -1, w.m.object(off), "cp.async to %s, want 16 aligned bytes inside shared memory", w.m.place(off))
 			return
 		}
-		w.m.check(&access{t: w.t, off: off, bytes: 16, write: true, late: true, by: e, know: w.mine(1 << l), pc: w.at})
+		w.m.check(&access{t: w.t, off: off, bytes: 16, write: true, by: e, know: w.mine(1 << l), pc: w.at})
 		p := pendingCopy{group: w.copies.groups + 1, off: off}
 		copy(p.data[:], src)
 		w.copies.pending = append(w.copies.pending, p)

@@ -26,8 +26,16 @@ func (m *machine) address(a ptx.Arg) uint64 {
 	return 0
 }
 
-// global finds n bytes of global memory.
+// global finds n bytes of global memory, aligned by their number.
 func (w *warp) global(addr uint64, n int) []byte {
+	if addr%uint64(n) != 0 {
+		w.fault(Alignment, -1, "", "global access of %d bytes at address %#x", n, addr)
+		return nil
+	}
+	return w.globalBytes(addr, n)
+}
+
+func (w *warp) globalBytes(addr uint64, n int) []byte {
 	i, off := int(addr>>bufferShift)-1, addr&(1<<bufferShift-1)
 	if i < 0 || i >= len(w.m.buffers) {
 		w.fault(Bounds, -1, "", "global address %#x is in no buffer", addr)
@@ -35,10 +43,6 @@ func (w *warp) global(addr uint64, n int) []byte {
 	}
 	b := w.m.buffers[i]
 	w.overtakes(w.mask, b.Name)
-	if addr%uint64(n) != 0 {
-		w.fault(Alignment, -1, b.Name, "global access of %d bytes at byte %d of %s", n, off, b.Name)
-		return nil
-	}
 	if off+uint64(n) > uint64(len(b.Data)) {
 		w.fault(Bounds, -1, b.Name, "global access of %d bytes at byte %d of %s, which has %d", n, off, b.Name, len(b.Data))
 		return nil

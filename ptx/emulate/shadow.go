@@ -27,7 +27,6 @@ type access struct {
 	write  bool
 	async  bool // by the async proxy
 	atomic bool // needs no order with other atomics
-	late   bool // by the generic proxy, but after the instruction: cp.async
 	by     epoch
 	know   knowledge
 	pc     int32

@@ -87,6 +87,9 @@ var table = [ptx.NumOps]op{
 	ptx.OpWgmmaBF16: wgmma(forms(ptx.OpWgmmaBF16)), ptx.OpWgmmaF16: wgmma(forms(ptx.OpWgmmaF16)), ptx.OpWgmmaTF32: wgmma(forms(ptx.OpWgmmaTF32)),
 	ptx.OpWgmmaE4M3: wgmma(forms(ptx.OpWgmmaE4M3)), ptx.OpWgmmaE5M2: wgmma(forms(ptx.OpWgmmaE5M2)),
 
+	ptx.OpOffsetC: addU32, ptx.OpLoadCU32: loadRemote, ptx.OpLoadCF32: loadRemote, ptx.OpStoreCU32: storeRemote, ptx.OpStoreCF32: storeRemote,
+	ptx.OpStAsyncU32: storeAsync(1), ptx.OpStAsyncU32x4: storeAsync(4), ptx.OpMbarExpectRemote: mbarExpect, ptx.OpTMALoad2Hint: tmaLoad(2, false),
+	ptx.OpBulkLoad: bulkLoad, ptx.OpBulkStore: bulkStore,
 	ptx.OpBrevU32: apply1(bits.Reverse32), ptx.OpPrmtU32: apply3(prmt), ptx.OpBfeU32: apply3(bfe), ptx.OpMadWideU32: madWide, ptx.OpMulS32: mulU32,
 	ptx.OpShrS32: apply2(func(x, y uint32) uint32 { return uint32(int32(x) >> min(y, 31)) }),
 	ptx.OpLtU64:  compare64(func(x, y uint64) bool { return x < y }), ptx.OpEqU64: compare64(func(x, y uint64) bool { return x == y }),
