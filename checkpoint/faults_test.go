@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -250,6 +251,7 @@ func TestMixedFilesAreRefused(t *testing.T) {
 		{"no file", func() { os.Remove(rank1) }, []string{rankFile(1), "no such file"}},
 		{"cut short", func() { os.WriteFile(rank1, sound[:len(sound)-1], 0o644) }, []string{rankFile(1)}},
 		{"longer", func() { os.WriteFile(rank1, append(sound[:len(sound):len(sound)], 0), 0o644) }, []string{rankFile(1)}},
+		{"same with a longer header", func() { os.WriteFile(rank1, padHeader(sound), 0o644) }, []string{rankFile(1), "the manifest gives it"}},
 		{"empty", func() { os.WriteFile(rank1, nil, 0o644) }, []string{rankFile(1), "got 0 bytes"}},
 		{"not safetensors", func() { os.WriteFile(rank1, []byte("PK\x03\x04 and so on"), 0o644) }, []string{rankFile(1)}},
 		{"a rank too many", func() { os.WriteFile(filepath.Join(dir, rankFile(2)), sound, 0o644) }, []string{"3 rank files for 2 ranks"}},
@@ -269,6 +271,15 @@ func TestMixedFilesAreRefused(t *testing.T) {
 		os.WriteFile(rank1, sound, 0o644)
 		os.Remove(filepath.Join(dir, rankFile(2)))
 	}
+}
+
+// padHeader makes a sound safetensors file of another size: eight more spaces after its header.
+func padHeader(file []byte) []byte {
+	n := binary.LittleEndian.Uint64(file)
+	out := binary.LittleEndian.AppendUint64(nil, n+8)
+	out = append(out, file[8:8+n]...)
+	out = append(out, "        "...)
+	return append(out, file[8+n:]...)
 }
 
 func TestChangedIdentityIsRefusedByField(t *testing.T) {

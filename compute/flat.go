@@ -1,6 +1,9 @@
 package compute
 
-import "heddle/tensor"
+import (
+	"heddle/mesh"
+	"heddle/tensor"
+)
 
 // Zero sets t to zero.
 func (d *Device) Zero(t tensor.Tensor) {
@@ -61,8 +64,18 @@ func (d *Device) Download(t tensor.Tensor) []float64 {
 }
 
 // Read brings a scalar to the host, for a decision of the program that every machine must be able to make: assume is what a
-// dry machine answers.
+// dry machine answers. A partial value is refused: ranks would decide differently.
 func (d *Device) Read(t tensor.Tensor, assume float64) float64 {
+	for a, axis := range d.Mesh.Axes() {
+		if p := t.At[a]; p == mesh.P || p == mesh.M {
+			d.failf("read", "%s is %s on axis %s", d.Describe(t), p, axis.Name)
+		}
+	}
+	return d.ReadPart(t, assume)
+}
+
+// ReadPart is Read of this rank's part alone, for finding a rank at fault.
+func (d *Device) ReadPart(t tensor.Tensor, assume float64) float64 {
 	v := d.Download(t)[0]
 	if t.Mem.Ptr == nil {
 		return assume

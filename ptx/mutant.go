@@ -176,7 +176,7 @@ func swaps(first, next Op) bool {
 	case first == OpMbarInit:
 		return next == OpFenceMbarInit
 	}
-	return first.Has(isa.Blocking) && next != OpWgFence
+	return first.Has(isa.Blocking) && next != OpWgFence && next != OpGridWait
 }
 
 // move puts node i behind node j.

@@ -107,8 +107,9 @@ func TestConflictsAgainstBruteForce(t *testing.T) {
 				}
 			}
 		}
-		if got := Must(a.Conflicts()).Wavefronts; got != passes {
-			t.Fatalf("seed %d: %+v: %d wavefronts, want %d", seed, a, got, passes)
+		got := Must(a.Conflicts())
+		if fast, phases := a.Wavefronts(); got.Wavefronts != passes || fast != passes || phases != got.Phases {
+			t.Fatalf("seed %d: %+v: %d and %d wavefronts, want %d, in %d and %d phases", seed, a, got.Wavefronts, fast, passes, got.Phases, phases)
 		}
 	}
 }
@@ -176,9 +177,25 @@ func TestPatternsCoverTheBufferOnce(t *testing.T) {
 			t.Errorf("%s: %d pieces, want %d", p, len(seen), 48*6)
 		}
 	}
+	for _, ragged := range []Buffer{{8, 24, 32}, {8, 32, 40}} { // pieces of 16 would cross rows, or be misaligned from the second on
+		if _, err := ragged.Accesses(AlongRows, 16); err == nil {
+			t.Errorf("%+v by 16 bytes: no error", ragged)
+		}
+	}
 	for _, bad := range []Buffer{{0, 16, 16}, {8, 24, 32}, {8, 32, 16}, {1 << 30, 1 << 30, 1 << 30}, {8, 32, 32}} {
 		if _, err := bad.Accesses(MatrixX4, 16); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
+	}
+}
+
+func BenchmarkWavefronts(b *testing.B) {
+	a := column(128, 0)
+	for i := range a.Addr {
+		a.Addr[i] = i * 128 % 4096
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Wavefronts()
 	}
 }

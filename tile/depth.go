@@ -129,7 +129,7 @@ func (f *Fit) shape() {
 	if x.Buffers < 0 || x.Buffers > 64 || x.Stages < 0 || x.Stages > 64 {
 		f.refuse("range", "%d epilogue buffers, %d stages; want 0 to 64", x.Buffers, x.Stages)
 	}
-	if x.ClusterM > 16 || x.ClusterN > 16 || x.ClusterM*x.ClusterN > 16 {
+	if mul(x.ClusterM, x.ClusterN) > 16 {
 		f.refuse("cluster", "%d × %d CTAs; a cluster holds 8, or 16 if the kernel allows non-portable sizes", x.ClusterM, x.ClusterN)
 	}
 }

@@ -31,6 +31,19 @@ func TestDepthOfTheMeasuredKernel(t *testing.T) {
 	}
 }
 
+func TestTheLastByteOfSharedMemoryCounts(t *testing.T) {
+	exact, short := H200(), H200()
+	exact.SharedPerCTA, short.SharedPerCTA = 229440, 229439
+	x := measured()
+	x.Stages = 4
+	if f := exact.Fit(x); !f.OK() || f.MaxStages != 4 {
+		t.Errorf("229,440 bytes: %v", f.Refusals)
+	}
+	if f := short.Fit(x); f.OK() || f.MaxStages != 3 {
+		t.Errorf("a byte less: %d stages, %v", f.MaxStages, f.Refusals)
+	}
+}
+
 // The register splits are those that public Hopper kernels run with; every one must be launchable.
 func TestRegisterSplits(t *testing.T) {
 	for groups, want := range map[int][3]int{1: {248, 240, 240}, 2: {168, 24, 240}, 3: {128, 32, 160}} {

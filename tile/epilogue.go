@@ -13,6 +13,8 @@ type Epilogue struct {
 	WgmmaN     int         // columns of one wgmma
 	TileCols   int         // of the CTA's tile: warpgroups lie beside one another where Cols is less
 	Warpgroups int
+	Staggered  bool   // 32-bit: the lanes of odd rows store the block 16 columns away first, so that no two rows of a phase share a 16-byte unit
+	holder     Layout // element of one wgmma → thread + 128·value
 }
 
 // Epilogue is the fit's way out, with the widest swizzle, or SwizzleNone if plain.
@@ -27,6 +29,13 @@ func (f Fit) Epilogue(plain bool) (Epilogue, error) {
 	}
 	if e.Out == 2 && e.ChunkCols < 16 {
 		return Epilogue{}, fmt.Errorf("tile: epilogue of %d columns by stmatrix.x4: want a multiple of 16", e.Cols)
+	}
+	atom, err := Wgmma(e.WgmmaN, 2, false)
+	if err != nil {
+		return Epilogue{}, err
+	}
+	if e.holder, err = atom.C.RightInverse(); err != nil {
+		return Epilogue{}, err
 	}
 	e.Mode, _ = SwizzleModeFor(e.ChunkCols * e.Out)
 	if plain {
@@ -75,15 +84,7 @@ func (e Epilogue) Follow(row, col int) (Step, error) {
 	s.Block = row/mmaRows*(e.Cols/e.WgmmaN) + col/e.WgmmaN
 	in, across := row%mmaRows, col%e.WgmmaN
 
-	atom, err := Wgmma(e.WgmmaN, 2, false)
-	if err != nil {
-		return Step{}, err
-	}
-	holder, err := atom.C.RightInverse() // element → thread + 128·value
-	if err != nil {
-		return Step{}, err
-	}
-	h := holder.At(in + mmaRows*across)
+	h := e.holder.At(in + mmaRows*across)
 	s.Warp, s.Lane, s.Value = h%wgThreads/Lanes, h%Lanes, h/wgThreads
 	s.Unit, s.Matrix, s.Addresser = across/8, -1, s.Lane
 	if e.Out == 2 { // registers 8u … 8u+7 are unit u; a matrix is two of them
@@ -119,7 +120,13 @@ func (e Epilogue) Stores(warp int) []Access {
 	}
 	for col := 0; col < e.ChunkCols; col += 8 {
 		for half := 0; half < 16; half += 8 {
-			put(8, func(lane int) (int, int) { return half + lane/4, col + lane%4*2 })
+			put(8, func(lane int) (int, int) {
+				block := col
+				if e.Staggered && e.ChunkCols == 32 && lane/4%2 == 1 {
+					block ^= 16
+				}
+				return half + lane/4, block + lane%4*2
+			})
 		}
 	}
 	return out

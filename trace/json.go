@@ -16,119 +16,6 @@ const (
 	bad   = -2 // this is no JSON
 )
 
-// parse reads the event that starts with the { at b[i] and returns the index behind it, short or bad.
-func (r *Raw) parse(b []byte, i int, skip func(ph byte) bool) int {
-	*r = Raw{}
-	for i++; ; {
-		if i = skipSpace(b, i); i == len(b) {
-			return short
-		}
-		switch b[i] {
-		case '}':
-			return i + 1
-		case ',':
-			i++
-			continue
-		case '"':
-		default:
-			return bad
-		}
-		var k []byte
-		if k, i = key(b, i); i < 0 {
-			return i
-		}
-		next := skipValue(b, i)
-		if next < 0 {
-			return next
-		}
-		r.set(k, unquote(b[i:next]))
-		i = next
-		if skip != nil && string(k) == "ph" && skip(r.Ph) {
-			return skipContainer(b, i, 1)
-		}
-	}
-}
-
-// set keeps a field of the event.
-func (r *Raw) set(key, v []byte) {
-	switch string(key) {
-	case "ph":
-		if len(v) > 0 {
-			r.Ph = v[0]
-		}
-	case "name":
-		r.Name = v
-	case "cat":
-		r.Cat = v
-	case "pid":
-		r.Pid = v
-	case "tid":
-		r.Tid = v
-	case "ts":
-		r.Start, r.HasStart = parseMicros(v)
-	case "dur":
-		r.Dur, r.HasDur = parseMicros(v)
-	case "args":
-		r.args = v
-	}
-}
-
-// Args reads all arguments that are numbers, texts or literals; lists and objects are left out.
-func (r *Raw) Args() (all []RawArg) {
-	b := r.args
-	if len(b) == 0 || b[0] != '{' {
-		return nil
-	}
-	for i := 1; ; {
-		if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
-			i++
-			continue
-		}
-		if i == len(b) || b[i] != '"' {
-			return all
-		}
-		k, at := key(b, i)
-		if at < 0 {
-			return all
-		}
-		if i = skipValue(b, at); i < 0 {
-			return all
-		}
-		if b[at] != '{' && b[at] != '[' {
-			all = append(all, RawArg{k, unquote(b[at:i])})
-		}
-	}
-}
-
-// Arg is the value of an argument, nil if there is none. It looks for the key without reading what stands before it,
-// which takes a flat object: a second { might hold the same key.
-func (r *Raw) Arg(name string) []byte {
-	if bytes.Count(r.args, []byte{'{'}) > 1 {
-		for _, a := range r.Args() {
-			if string(a.Key) == name {
-				return a.Value
-			}
-		}
-		return nil
-	}
-	for i := 0; ; {
-		n := bytes.Index(r.args[i:], []byte(name))
-		if n < 1 {
-			return nil
-		}
-		i += n
-		if r.args[i-1] == '"' && (i < 2 || r.args[i-2] != '\\') && i+len(name) < len(r.args) && r.args[i+len(name)] == '"' {
-			// A text that equals the key is followed by no colon.
-			if _, at := key(r.args, i-1); at > 0 {
-				if end := skipValue(r.args, at); end > 0 {
-					return unquote(r.args[at:end])
-				}
-			}
-		}
-		i += len(name)
-	}
-}
-
 // key reads a key and its colon. It returns the index of the value, which is in the input, or short or bad.
 func key(b []byte, i int) ([]byte, int) {
 	end := stringEnd(b, i+1)
@@ -176,7 +63,7 @@ func skipValue(b []byte, i int) int {
 // skipContainer returns the index behind the bracket that closes all that are open, of which depth lie before b[i].
 // It counts brackets without telling { from [; what is between them is not looked at.
 func skipContainer(b []byte, i, depth int) int {
-	if end := skipFlat(b, i, depth); end > 0 {
+	if end := skipFlat(b, i, depth); end != 0 {
 		return end
 	}
 	for i < len(b) {
@@ -210,14 +97,17 @@ func skipContainer(b []byte, i, depth int) int {
 }
 
 // skipFlat is skipContainer for an object without objects in it, by the few functions that look at many bytes at once;
-// 0 if it cannot tell.
+// 0 if it cannot tell. What it returns depends on nothing behind the first }, so not on where the window ends.
 func skipFlat(b []byte, i, depth int) int {
+	if i == len(b) {
+		return short
+	}
 	if b[i] != '{' && depth == 0 {
 		return 0
 	}
 	n := bytes.IndexByte(b[i:], '}')
 	if n < 0 {
-		return 0
+		return short
 	}
 	object := b[i : i+n]
 	if bytes.Count(object, []byte{'"'})%2 != 0 || bytes.IndexByte(object, '\\') >= 0 || bytes.Count(object, []byte{'{'})+depth > 1 {

@@ -165,15 +165,26 @@ func TestMetadataBesideEventsIsKept(t *testing.T) {
 	}
 }
 
-// However the input arrives, byte by byte or with windows that end anywhere, the events are the same.
+// However the input arrives, with windows that end anywhere, the events are the same.
 func TestWindowsMayEndAnywhere(t *testing.T) {
-	want, _ := scanned(t, strings.NewReader(sample))
-	got, _ := scanned(t, iotest.OneByteReader(strings.NewReader(sample)))
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("byte by byte: got %q, want %q", got, want)
+	flow := `[{"id":1,"ph":"f" ,"pid":3,"ts":5},{"ph":"s","x":{"y":"}"}},{"ph":"X","args":{"a":"\\\"}","b":[1,{}]}} , x}, {"ph":"X"},]`
+	for _, file := range []string{sample, flow} {
+		read := func(window int) (lines []string) {
+			scan, err := scanEvents(iotest.OneByteReader(strings.NewReader(file)), window, skipFlows, func(e *Raw) {
+				lines = append(lines, fmt.Sprintf("%c %q %d %d %q", e.Ph, e.Name, e.Start, e.Dur, e.Args()))
+			})
+			return append(lines, fmt.Sprint(err, scan.Malformed, scan.Truncated, scan.Meta, scan.Offset))
+		}
+		want := read(scanBuffer)
+		for window := 1; window < len(file); window++ {
+			if got := read(window); !reflect.DeepEqual(got, want) {
+				t.Fatalf("window of %d:\n got %q\nwant %q", window, got, want)
+			}
+		}
 	}
+	n := 0
 	event := `{"ph":"X","name":"` + strings.Repeat("k", 100_000) + `","ts":1,"dur":2,"pid":1,"tid":2},`
-	n := 5 * scanBuffer / len(event)
+	n = 5 * scanBuffer / len(event)
 	lines, scan := scanned(t, strings.NewReader("["+strings.Repeat(event, n)+"]"))
 	if len(lines) != n || scan.Malformed != 0 || scan.Truncated {
 		t.Errorf("got %d events, want %d: %+v", len(lines), n, scan)
@@ -267,8 +278,8 @@ func FuzzScan(f *testing.F) {
 		line := func(e *Raw) string {
 			return fmt.Sprintf("%q %q %d %d %q", Unescape(e.Name), e.Pid, e.Start, e.Dur, e.Args())
 		}
-		s1, err1 := ScanEvents(bytes.NewReader(file), nil, func(e *Raw) { whole = append(whole, line(e)) })
-		s2, err2 := ScanEvents(iotest.OneByteReader(bytes.NewReader(file)), nil, func(e *Raw) { pieces = append(pieces, line(e)) })
+		s1, err1 := ScanEvents(bytes.NewReader(file), skipFlows, func(e *Raw) { whole = append(whole, line(e)) })
+		s2, err2 := scanEvents(bytes.NewReader(file), 1, skipFlows, func(e *Raw) { pieces = append(pieces, line(e)) })
 		if (err1 == nil) != (err2 == nil) || !reflect.DeepEqual(whole, pieces) || s1.Malformed != s2.Malformed {
 			t.Errorf("whole: %v %q %+v\npieces: %v %q %+v", err1, whole, s1, err2, pieces, s2)
 		}

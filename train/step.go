@@ -44,7 +44,7 @@ func (t *trainer) step(b *data.Batch, micro int, lr float64) (loss, norm float64
 	for _, b := range batches[1:] {
 		d.AddInto(sum, t.model.Gradients(b, count))
 	}
-	mine := d.Read(sum, 1)
+	mine := d.ReadPart(sum, 1)
 	total := t.model.Total(sum)
 	loss = d.Read(total, 1) / d.Read(count, 1)
 	norm = t.opt.Step(lr)

@@ -19,6 +19,7 @@ type kernelsCmd struct {
 	PTX      kernelsPTXCmd      `cmd:"" name:"ptx" help:"Print a kernel as PTX text."`
 	Emulate  kernelsEmulateCmd  `cmd:"" help:"Run a kernel on the CPU and report what is wrong with it."`
 	Assemble kernelsAssembleCmd `cmd:"" help:"Assemble kernels with ptxas; spills, serialised products and fences in main loops are failures."`
+	Conform  kernelsConformCmd  `cmd:"" help:"Hold the emulator to the definitions of instructions, and to a GPU."`
 }
 
 func (kernelsCmd) Help() string {
@@ -213,7 +214,11 @@ func (c *kernelsEmulateCmd) mutants(env *cli.Env, b kernel.Built) error {
 	}
 	err = env.Emit(result, func(w io.Writer) {
 		for _, v := range verdicts {
-			fmt.Fprintf(w, "%d/%d  %-14s %s: %s\n", v.Caught, v.Seeds, v.Line, v.Mutant, or(v.Text, "equivalent: "+v.Equivalent))
+			text := or(v.Text, "nothing reported")
+			if v.Equivalent != "" {
+				text = "equivalent: " + v.Equivalent
+			}
+			fmt.Fprintf(w, "%d/%d  %-14s %s: %s\n", v.Caught, v.Seeds, v.Line, v.Mutant, text)
 		}
 		fmt.Fprintf(w, "%d mutants, %d equivalent, %d missed\n", len(verdicts), equivalent, missed)
 	})

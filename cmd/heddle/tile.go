@@ -54,8 +54,8 @@ func (p pictured) show(env *cli.Env, result any, picture func() (draw.Picture, e
 }
 
 type tileLayoutCmd struct {
-	Layouts []string `arg:"" optional:"" help:"Layouts to compose: A B C means A∘B∘C. A shape alone is column-major."`
-	Do      []string `sep:"none" placeholder:"OP" help:"Operations in order: coalesce, filter, right-inverse, left-inverse, tiled, 'complement N', 'slice COORD', 'divide L', 'product L', 'zipped-divide (4,_,8)', 'zipped-product (…)', 'divide-modes (…)'."`
+	Layouts []string `arg:"" optional:"" help:"Layouts to compose: A B C means A∘B∘C. A shape alone is column-major; the first may be 'Sw<3,4,3> o 0 o (8,64):(64,1)'."`
+	Do      []string `sep:"none" placeholder:"OP" help:"Operations in order: coalesce, filter, right-inverse, left-inverse, tiled, 'complement N', 'slice COORD', 'divide L', 'product L'; by mode with sizes (4,_,8): compose-modes, divide-modes, product-modes, zipped-divide, zipped-product."`
 	Swizzle string   `placeholder:"B,M,S" help:"Swizzle the offsets."`
 	Atom    string   `placeholder:"SPEC" help:"Thread-value map of an instruction: wgmma/n16/bf16/C (or /A), mma/k16/bf16/A (B, C), matrix/x4/trans/registers (or /memory)."`
 	Tile    string   `placeholder:"ROWSxCOLS" help:"Read the layout as (thread, value) → element of a column-major tile of this size."`
@@ -82,7 +82,7 @@ type tileSwizzleCmd struct {
 	Rows     int    `default:"64" help:"Rows of the buffer."`
 	RowBytes int    `default:"128" help:"Bytes of a row."`
 	Pitch    int    `help:"Bytes from row to row. Default: the bytes of a row."`
-	Write    string `default:"rows:16" help:"How a warp writes: rows:BYTES, columns:BYTES (a lane) or matrix (stmatrix.x4)."`
+	Write    string `default:"rows:16" help:"How a warp writes: rows:BYTES, columns:BYTES (a lane), matrix (stmatrix.x4), or one access as a layout from lanes to bytes, (8,4):(128,16):16."`
 	Read     string `default:"matrix" help:"How a warp reads: the same, or matrix (ldmatrix.x4)."`
 	Access   int    `help:"Which of the reader's instructions is drawn."`
 	Suggest  bool   `help:"Find the (B,M,S) with the fewest wavefronts for this writer and reader."`
@@ -92,7 +92,7 @@ type tileSwizzleCmd struct {
 func (tileSwizzleCmd) Help() string {
 	return `heddle tile swizzle 3,4,3 --rows 64 --row-bytes 128
     a TMA buffer of 64 rows of 64 bf16, read by ldmatrix
-heddle tile swizzle --suggest --rows 32 --row-bytes 128 --write rows:4 --read columns:4
+heddle tile swizzle --suggest --rows 32 --write rows:4 --read columns:4
     the 32 × 32 float transpose: what to XOR`
 }
 

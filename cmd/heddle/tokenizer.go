@@ -98,19 +98,33 @@ func texts(docs iter.Seq2[[]byte, error], failed *error, seen func([]byte)) iter
 type tokenizerEncodeCmd struct {
 	Tokenizer string   `required:"" help:"A tokenizer.json, or the folder that holds it." placeholder:"FILE"`
 	File      string   `help:"Encode this file." placeholder:"TEXT"`
+	Shard     string   `help:"Encode --data into a shard of ids that training reads without a tokenizer's work; the name ends in .tokens." placeholder:"OUT"`
+	Data      []string `help:"With --shard: files, folders or globs of text, JSONL or Parquet."`
+	Suffix    string   `help:"With --shard: take only files of folders that end in this."`
+	Field     string   `help:"With --shard: the column of records: text, prompt (with completion), messages."`
+	Template  string   `help:"With --shard: the model's folder, whose chat template writes messages." placeholder:"DIR"`
 	Text      []string `arg:"" optional:"" help:"Text to encode; without it and without --file, standard input."`
 }
 
 func (tokenizerEncodeCmd) Help() string {
 	return `Examples:
   heddle tokenizer encode --tokenizer tokenizer.json "hello world"
-  heddle tokenizer encode --tokenizer Qwen3-0.6B --file main.go --json`
+  heddle tokenizer encode --tokenizer Qwen3-0.6B --file main.go --json
+  heddle tokenizer encode --tokenizer Qwen3-0.6B --data chats.jsonl --template Qwen3-0.6B --shard chats.tokens`
 }
 
 func (c *tokenizerEncodeCmd) Run(env *cli.Env) error {
 	tok, err := readTokenizer(c.Tokenizer)
 	if err != nil {
 		return err
+	}
+	switch records := len(c.Data) > 0 || c.Suffix != "" || c.Field != "" || c.Template != ""; {
+	case c.Shard != "" && (c.File != "" || len(c.Text) > 0 || len(c.Data) == 0):
+		return cli.Exitf(cli.Usage, "--shard takes its text from --data")
+	case c.Shard == "" && records:
+		return cli.Exitf(cli.Usage, "--data, --suffix, --field and --template go with --shard")
+	case c.Shard != "":
+		return c.shard(env, tok)
 	}
 	text, err := input(env, c.File, c.Text)
 	if err != nil {
@@ -126,6 +140,32 @@ func (c *tokenizerEncodeCmd) Run(env *cli.Env) error {
 			line = strconv.AppendInt(line, int64(id), 10)
 		}
 		w.Write(append(line, '\n'))
+	})
+}
+
+// shard writes the ids of a corpus.
+func (c *tokenizerEncodeCmd) shard(env *cli.Env, tok *token.Tokenizer) (err error) {
+	if filepath.Ext(c.Shard) != ".tokens" {
+		return cli.Exitf(cli.Usage, "--shard %s: the name of a shard ends in .tokens", c.Shard)
+	}
+	cfg := data.Config{Paths: c.Data, Suffix: c.Suffix, Field: c.Field, HoldOutEvery: -1}
+	if c.Template != "" {
+		if cfg.Template, err = data.ReadTemplate(c.Template); err != nil {
+			return exitText(err)
+		}
+	}
+	corpus, err := data.Open(cfg)
+	if err != nil {
+		return exitText(err)
+	}
+	packed, err := data.WriteShard(c.Shard, corpus, tok)
+	if err != nil {
+		return exitText(err)
+	}
+	s := corpus.Summary()
+	fmt.Fprint(env.Err, s)
+	return env.Emit(map[string]any{"shard": c.Shard, "documents": packed.Documents, "bytes": packed.Bytes, "tokens": packed.Tokens, "corpus": s}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d documents (%d bytes) as %d ids\n", c.Shard, packed.Documents, packed.Bytes, packed.Tokens)
 	})
 }
 

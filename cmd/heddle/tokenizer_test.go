@@ -41,6 +41,22 @@ func TestTokenizerVerbsRoundTrip(t *testing.T) {
 	}
 }
 
+func TestTokenizerShard(t *testing.T) {
+	dir := t.TempDir()
+	lines := `{"prompt": "a", "completion": "bc"}` + "\n" + `{"prompt": "a", "completion": ""}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.jsonl"), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "a.tokens")
+	code, text, errs := command("tokenizer", "encode", "--tokenizer", "../../token/testdata/gpt2.json", "--data", filepath.Join(dir, "a.jsonl"), "--shard", out)
+	if code != cli.OK || !strings.Contains(text, "1 documents (3 bytes) as") || !strings.Contains(errs, "dropped 1") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, text, errs)
+	}
+	if st, err := os.Stat(out); err != nil || st.Size() < 64 {
+		t.Errorf("no shard: %v", err)
+	}
+}
+
 func TestTokenizerRefusals(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty.txt": "", "broken.json": "{}", "a.txt": "text"} {
@@ -61,6 +77,9 @@ func TestTokenizerRefusals(t *testing.T) {
 		{cli.Usage, "--file", []string{"encode", "--tokenizer", "../../token/testdata/gpt2.json", "--file", at("a.txt"), "x"}},
 		{cli.Invalid, "vocabulary", []string{"decode", "--tokenizer", "../../token/testdata/gpt2.json", "99999"}},
 		{cli.Invalid, "no id", []string{"decode", "--tokenizer", "../../token/testdata/gpt2.json", "1.5"}},
+		{cli.Usage, "go with --shard", []string{"encode", "--tokenizer", "../../token/testdata/gpt2.json", "--data", at("a.txt")}},
+		{cli.Usage, "from --data", []string{"encode", "--tokenizer", "../../token/testdata/gpt2.json", "--shard", at("s.tokens"), "x"}},
+		{cli.Usage, ".tokens", []string{"encode", "--tokenizer", "../../token/testdata/gpt2.json", "--shard", at("s.bin"), "--data", at("a.txt")}},
 		{cli.Usage, "split", []string{"train", "--data", at("a.txt"), "--split", "bert", "--tokenizer", at("t.json")}},
 	} {
 		code, out, errs := command(append([]string{"tokenizer"}, c.args...)...)

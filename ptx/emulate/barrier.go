@@ -18,6 +18,7 @@ func (w *warp) come(c *code) (*namedBarrier, bool) {
 		w.dead()
 		return nil, false
 	}
+	w.m.traceName(w.at, barrierName(id))
 	b := &w.t.named[id]
 	if b.cur.v == nil {
 		b.cur, b.rel = newKnowledge(w.m.agents()), newKnowledge(w.m.agents())
@@ -145,6 +146,16 @@ func fenceInit(w *warp, c *code) {
 }
 
 func nop(w *warp, c *code) {}
+
+// gridWait joins the grid in front: all of it has ended, its memory is visible.
+func gridWait(w *warp, c *code) { w.learnOf(w.mask, w.m.front()) }
+
+// overtakes reports a use of global memory that the grid in front may still write or read.
+func (w *warp) overtakes(mask uint32, what string) {
+	if w.m.launch.PDL && !w.m.opt.Unsafe && !w.mine(mask).v.knows(w.m.front()) {
+		w.fault(Race, -1, what, "touches %s before griddepcontrol.wait: the grid in front may not have ended", what)
+	}
+}
 
 // setmaxnreg gives registers back to the CTA's pool, or waits until the pool has them.
 func setmaxnreg(w *warp, c *code) {

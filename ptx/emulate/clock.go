@@ -51,7 +51,10 @@ const (
 	perWarp = 2 // bulk groups read, bulk groups complete
 )
 
-func (m *machine) agents() int { return m.lanes + m.clusterSize*m.perCTA() }
+func (m *machine) agents() int { return m.lanes + m.clusterSize*m.perCTA() + 1 }
+
+// front is the end of the grid in front, which a launch with PDL may overtake: griddepcontrol.wait learns of it.
+func (m *machine) front() epoch { return epoch{int32(m.agents() - 1), 1} }
 
 func (m *machine) perCTA() int { return maxBars + m.warps/4 + 1 + perWarp*m.warps }
 

@@ -188,6 +188,9 @@ func mbarWait(w *warp, c *code) {
 		return
 	}
 	w.wake()
+	if known := w.mine(w.mask).v[b.agent]; known+1 < b.phase {
+		w.fault(Phase, -1, b.name, "waits for phase %d of %s and knows of %d: a phase earlier the same parity would have let it pass", b.phase-1, b.name, known)
+	}
 	if b.phase > 0 && b.waited[w.id] == b.phase {
 		w.fault(Phase, -1, b.name, "waits again for phase %d of %s, which it has seen complete: the wait waits for nothing", b.phase-1, b.name)
 	}

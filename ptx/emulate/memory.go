@@ -33,6 +33,7 @@ func (w *warp) global(addr uint64, n int) []byte {
 		return nil
 	}
 	b := w.m.buffers[i]
+	w.overtakes(w.mask, b.Name)
 	if addr%uint64(n) != 0 {
 		w.fault(Alignment, -1, b.Name, "global access of %d bytes at byte %d of %s", n, off, b.Name)
 		return nil

@@ -102,6 +102,7 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 	for i := range dims {
 		o.at[i] = int(int32(w.r[c.s[first+i]][l]))
 	}
+	w.overtakes(1<<l, w.m.entry.Params[p].Name)
 	var ok bool
 	if o.off, ok = w.own(addr); !ok {
 		return nil

@@ -137,7 +137,9 @@ func kinds(m ptx.Mutant) []Kind {
 	case ptx.OpClusterArrive, ptx.OpClusterWait:
 		return []Kind{Barrier, Race, Exit}
 	case ptx.OpBarSync, ptx.OpBarArrive:
-		return []Kind{Race, Uninitialised, Proxy, Barrier, Deadlock}
+		return []Kind{Race, Uninitialised, Proxy, Barrier, Phase, Deadlock}
+	case ptx.OpGridWait:
+		return []Kind{Race}
 	case ptx.OpWgWait, ptx.OpWgCommit:
 		return []Kind{Race, Accumulator}
 	case ptx.OpBulkCommit, ptx.OpBulkWait, ptx.OpBulkWaitRead:

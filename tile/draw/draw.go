@@ -27,19 +27,24 @@ type Grid struct {
 	RowAxis, ColAxis   string
 	RowNames, ColNames []string // nil counts from 0
 	Cells              [][]Cell
-	Table              bool     // columns are as wide as they need to be, rather than all alike
-	Path               [][2]int // (row, col) stations of a line drawn through the cells; SVG only
+	Table              bool         // columns are as wide as they need to be, rather than all alike
+	Path               [][2]float64 // (row, col) stations of a line drawn behind the texts, in cells from the grid's corner; SVG only
 }
 
-// Cell is one field. Shade picks a colour, counted modulo Shades; None has none.
+// Cell is one field. Shade picks a colour, counted modulo Shades, neighbours of which differ in lightness too; None has none.
 type Cell struct {
 	Text  string
 	Shade int
 	Mark  bool
 }
 
-// None is the shade of a plain cell.
-const None = -1
+// None is the shade of a plain cell; Good, Fair and Poor those of cells that judge. What they say is also in the text.
+const (
+	None = -1
+	Good = 2
+	Fair = 1
+	Poor = 4
+)
 
 // Bar is a stack of segments against a limit.
 type Bar struct {
@@ -64,7 +69,7 @@ const Shades = 8
 // shade is colour i: red, green, blue.
 func shade(i int) [3]int {
 	return [Shades][3]int{
-		{0x77, 0xAA, 0xDD}, {0xEE, 0xDD, 0x88}, {0xFF, 0xAA, 0xBB}, {0x44, 0xBB, 0x99},
+		{0x77, 0xAA, 0xDD}, {0xEE, 0xDD, 0x88}, {0x44, 0xBB, 0x99}, {0xFF, 0xAA, 0xBB},
 		{0xEE, 0x88, 0x66}, {0x99, 0xDD, 0xFF}, {0xBB, 0xCC, 0x33}, {0xDD, 0xDD, 0xDD},
 	}[(i%Shades+Shades)%Shades]
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -45,8 +47,19 @@ func (p Picture) SVG(w io.Writer) error {
 
 type svg struct{ w *bufio.Writer }
 
+// num prints a coordinate to a tenth, without needless digits.
+func num(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
+
+func hex(i int) string {
+	rgb := shade(i)
+	return fmt.Sprintf("#%02x%02x%02x", rgb[0], rgb[1], rgb[2])
+}
+
 func (s *svg) text(x, y float64, text, attributes string) {
-	fmt.Fprintf(s.w, "<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, attributes, html.EscapeString(text))
+	if attributes != "" {
+		attributes = " " + attributes
+	}
+	fmt.Fprintf(s.w, "<text x=\"%s\" y=\"%s\"%s>%s</text>\n", num(x), num(y), attributes, html.EscapeString(text))
 }
 
 func (s *svg) lines(x, y float64, notes []string) float64 {
@@ -84,57 +97,73 @@ func (s *svg) grid(x, y float64, g *Grid) float64 {
 		s.text(x+head+(edges[j]+edges[j+1])/2, y+12, name(g.ColNames, j), `text-anchor="middle" fill="#555" font-size="11"`)
 	}
 	y += lineGap
-	for i, row := range g.Cells {
-		top := y + float64(i)*cellHigh
-		s.text(x+head-6, top+16, name(g.RowNames, i), `text-anchor="end" fill="#555" font-size="11"`)
-		for j, c := range row {
-			s.cell(x+head+edges[j], top, edges[j+1]-edges[j], c)
-		}
+	s.cells(x+head, y, edges, g)
+	for i := range g.Cells {
+		s.text(x+head-6, y+float64(i)*cellHigh+16, name(g.RowNames, i), `text-anchor="end" fill="#555" font-size="11"`)
 	}
-	for i, row := range g.Cells { // frames last, so that neighbours do not cover them
-		for j, c := range row {
-			if c.Mark {
-				fmt.Fprintf(s.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" stroke=\"#000\" stroke-width=\"2.5\"/>\n",
-					x+head+edges[j], y+float64(i)*cellHigh, edges[j+1]-edges[j], cellHigh)
-			}
-		}
-	}
-	s.path(x+head, y, edges, g.Path)
 	return y + float64(len(g.Cells))*cellHigh
 }
 
-func (s *svg) cell(x, y, wide float64, c Cell) {
-	fill := "#fff"
-	if c.Shade != None {
-		rgb := shade(c.Shade)
-		fill = fmt.Sprintf("#%02x%02x%02x", rgb[0], rgb[1], rgb[2])
+// cells draws in layers: colours, lines, path, texts with a white halo, frames.
+func (s *svg) cells(x, y float64, edges []float64, g *Grid) {
+	each := func(f func(left, top, wide float64, c Cell)) {
+		for i, row := range g.Cells {
+			for j, c := range row {
+				f(x+edges[j], y+float64(i)*cellHigh, edges[j+1]-edges[j], c)
+			}
+		}
 	}
-	fmt.Fprintf(s.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" stroke=\"#888\" stroke-width=\"0.5\"/>\n", x, y, wide, cellHigh, fill)
-	if c.Text != "" {
+	each(func(left, top, wide float64, c Cell) {
+		if c.Shade != None {
+			fmt.Fprintf(s.w, "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\"/>\n", num(left), num(top), num(wide), num(cellHigh), hex(c.Shade))
+		}
+	})
+	wide, high := edges[len(edges)-1], cellHigh*float64(len(g.Cells))
+	fmt.Fprint(s.w, `<path stroke="#888" stroke-width="0.5" d="`)
+	for i := range len(g.Cells) + 1 {
+		fmt.Fprintf(s.w, "M%s %sh%s", num(x), num(y+cellHigh*float64(i)), num(wide))
+	}
+	for _, e := range edges {
+		fmt.Fprintf(s.w, "M%s %sv%s", num(x+e), num(y), num(high))
+	}
+	fmt.Fprintln(s.w, `"/>`)
+	s.path(x, y, edges, g.Path)
+	fmt.Fprintln(s.w, `<g text-anchor="middle" paint-order="stroke" stroke="#fff" stroke-opacity="0.6" stroke-width="2">`)
+	each(func(left, top, wide float64, c Cell) {
 		weight := ""
 		if c.Mark {
-			weight = ` font-weight="bold"`
+			weight = `font-weight="bold"`
 		}
-		s.text(x+wide/2, y+16, c.Text, `text-anchor="middle"`+weight)
-	}
+		if c.Text != "" {
+			s.text(left+wide/2, top+16, c.Text, weight)
+		}
+	})
+	fmt.Fprintln(s.w, `</g><g fill="none" stroke="#000" stroke-width="2.5">`)
+	each(func(left, top, wide float64, c Cell) {
+		if c.Mark {
+			fmt.Fprintf(s.w, "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\"/>\n", num(left), num(top), num(wide), num(cellHigh))
+		}
+	})
+	fmt.Fprintln(s.w, "</g>")
 }
 
-// path draws the stations as a thin line, with a dot at the first.
-func (s *svg) path(x, y float64, edges []float64, stations [][2]int) {
+// path draws the stations as a line, with a dot at the first.
+func (s *svg) path(x, y float64, edges []float64, stations [][2]float64) {
 	if len(stations) == 0 {
 		return
 	}
-	at := func(p [2]int) (float64, float64) {
-		return x + (edges[p[1]]+edges[p[1]+1])/2, y + (float64(p[0])+0.5)*cellHigh
+	at := func(p [2]float64) (string, string) {
+		j := min(int(p[1]), len(edges)-2)
+		return num(x + edges[j] + (p[1]-float64(j))*(edges[j+1]-edges[j])), num(y + p[0]*cellHigh)
 	}
-	fmt.Fprint(s.w, `<polyline fill="none" stroke="#000" stroke-opacity="0.55" stroke-width="1.5" stroke-linejoin="round" points="`)
+	fmt.Fprint(s.w, `<polyline fill="none" stroke="#000" stroke-opacity="0.6" stroke-width="1.5" stroke-linejoin="round" points="`)
 	for _, p := range stations {
 		px, py := at(p)
-		fmt.Fprintf(s.w, "%.1f,%.1f ", px, py)
+		fmt.Fprintf(s.w, "%s,%s ", px, py)
 	}
 	fmt.Fprintln(s.w, `"/>`)
 	px, py := at(stations[0])
-	fmt.Fprintf(s.w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"#000\"/>\n", px, py)
+	fmt.Fprintf(s.w, "<circle cx=\"%s\" cy=\"%s\" r=\"5\"/>\n", px, py)
 }
 
 // bar draws segments to scale, a line at the limit, and the legend below.
@@ -146,18 +175,16 @@ func (s *svg) bar(x, y float64, b *Bar) float64 {
 	scale := barWide / max(total, b.Limit, 1)
 	at := x
 	for _, g := range b.Segments {
-		rgb := shade(g.Shade)
-		fmt.Fprintf(s.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#%02x%02x%02x\" stroke=\"#444\"/>\n", at, y, g.Value*scale, barHigh, rgb[0], rgb[1], rgb[2])
+		fmt.Fprintf(s.w, "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\" stroke=\"#444\"/>\n", num(at), num(y), num(g.Value*scale), num(barHigh), hex(g.Shade))
 		at += g.Value * scale
 	}
 	limit := x + b.Limit*scale
-	fmt.Fprintf(s.w, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#000\" stroke-width=\"2.5\" stroke-dasharray=\"6 3\"/>\n", limit, limit, y-5, y+barHigh+5)
+	fmt.Fprintf(s.w, "<path d=\"M%s %sv%s\" stroke=\"#000\" stroke-width=\"2.5\" stroke-dasharray=\"6 3\"/>\n", num(limit), num(y-5), num(barHigh+10))
 	y += barHigh + 18
 	s.text(x, y, fmt.Sprintf("%s of %s %s", number(total), number(b.Limit), b.Unit), `font-weight="bold"`)
 	for _, g := range b.Segments {
 		y += lineGap
-		rgb := shade(g.Shade)
-		fmt.Fprintf(s.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"#%02x%02x%02x\" stroke=\"#444\"/>\n", x, y-10, rgb[0], rgb[1], rgb[2])
+		fmt.Fprintf(s.w, "<rect x=\"%s\" y=\"%s\" width=\"12\" height=\"12\" fill=\"%s\" stroke=\"#444\"/>\n", num(x), num(y-10), hex(g.Shade))
 		s.text(x+20, y, fmt.Sprintf("%s: %s", g.Label, number(g.Value)), "")
 	}
 	return y + 6

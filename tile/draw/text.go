@@ -133,13 +133,12 @@ func (t *texter) bar(b *Bar) {
 	}
 }
 
-// number prints with thousands separated.
+// number prints with thousands separated, and a tenth if there is one.
 func number(x float64) string {
-	if x != float64(int64(x)) {
-		return fmt.Sprintf("%.1f", x)
-	}
-	s := fmt.Sprint(int64(x))
-	for i := len(s) - 3; i > 0; i -= 3 {
+	s := fmt.Sprintf("%.1f", x)
+	s = strings.TrimSuffix(s, ".0")
+	whole, _, _ := strings.Cut(s, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s

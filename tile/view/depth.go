@@ -22,6 +22,8 @@ type DepthResult struct {
 	Fit     tile.Fit      `json:"fit"`
 	OK      bool          `json:"ok"`
 	Nearest *tile.Fit     `json:"nearest,omitempty"` // only if the choice is refused
+	A       *tile.Operand `json:"a,omitempty"`       // as wgmma's descriptor says it; only if the choice is not refused
+	B       *tile.Operand `json:"b,omitempty"`
 	Tables  []StagesTable `json:"stages"`
 	in, out string
 }
@@ -52,7 +54,14 @@ func Depth(r DepthRequest) (DepthResult, error) {
 	}
 	res := DepthResult{Chip: r.Chip.Name, Fit: r.Chip.Fit(x), in: r.In, out: r.Out}
 	res.OK = res.Fit.OK()
-	if !res.OK {
+	if res.OK {
+		if res.A, err = described(x.BM, x, res.Fit.Swizzle); err != nil {
+			return DepthResult{}, err
+		}
+		if res.B, err = described(x.BN, x, res.Fit.Swizzle); err != nil {
+			return DepthResult{}, err
+		}
+	} else {
 		if near, ok := r.Chip.Nearest(x); ok {
 			f := r.Chip.Fit(near)
 			res.Nearest = &f
@@ -66,6 +75,16 @@ func Depth(r DepthRequest) (DepthResult, error) {
 		res.Tables = append(res.Tables, t)
 	}
 	return res, nil
+}
+
+// described is a K-major operand tile of the choice as TMA leaves it.
+func described(rows int, x tile.Choice, mode tile.SwizzleMode) (*tile.Operand, error) {
+	l, err := tile.OperandLayout(rows, x.BK, x.In, mode, false)
+	if err != nil {
+		return nil, err
+	}
+	o, err := tile.Describe(l, x.In, mode)
+	return &o, err
 }
 
 // Picture draws the shared memory and the registers as bars, the rates, and the tables.
@@ -87,7 +106,11 @@ func (r DepthResult) Picture() (draw.Picture, error) {
 			y.BM, y.BN, y.BK, y.ClusterM, y.ClusterN, y.Warpgroups, y.Buffers, y.Stages))
 	}
 	if shown.SharedBytes > 0 {
-		p.Rows = append(p.Rows, []draw.Panel{sharedBar(shown)}, []draw.Panel{registerBar(shown)}, []draw.Panel{rates(shown)})
+		shared := sharedBar(shown)
+		if r.A != nil {
+			shared.Notes = append(shared.Notes, fmt.Sprintf("descriptors without address %#x; k steps at bytes %v of A and %v of B", r.A.Fields(), r.A.Steps, r.B.Steps))
+		}
+		p.Rows = append(p.Rows, []draw.Panel{shared}, []draw.Panel{registerBar(shown)}, []draw.Panel{rates(shown)})
 	}
 	var tables []draw.Panel
 	for _, t := range r.Tables {
@@ -102,7 +125,7 @@ func sharedBar(f tile.Fit) draw.Panel {
 	for i := range f.Choice.Stages {
 		b.Segments = append(b.Segments, draw.Segment{Label: fmt.Sprintf("stage %d", i), Value: float64(f.StageBytes), Shade: i % 2 * 5})
 	}
-	b.Segments = append(b.Segments, draw.Segment{Label: "epilogue buffers", Value: float64(f.EpilogueBytes), Shade: 1},
+	b.Segments = append(b.Segments, draw.Segment{Label: "epilogue buffers", Value: float64(f.EpilogueBytes), Shade: 3},
 		draw.Segment{Label: "barriers", Value: float64(f.BarrierBytes), Shade: 4})
 	return draw.Panel{Title: "shared memory of a CTA", Bar: b, Notes: []string{
 		fmt.Sprintf("%d stages of at most %d; operand rows of %d bytes, swizzle %v; a stage is %d + %d TMA boxes from this CTA",
@@ -115,7 +138,7 @@ func registerBar(f tile.Fit) draw.Panel {
 		{Label: fmt.Sprintf("producer warpgroup, %d a thread", f.Producer), Value: float64(128 * f.Producer), Shade: 7}}}
 	for i := range groups {
 		b.Segments = append(b.Segments,
-			draw.Segment{Label: fmt.Sprintf("MMA warpgroup %d, %d accumulators a thread", i, f.Accumulators), Value: float64(128 * f.Accumulators), Shade: 3},
+			draw.Segment{Label: fmt.Sprintf("MMA warpgroup %d, %d accumulators a thread", i, f.Accumulators), Value: float64(128 * f.Accumulators), Shade: 0},
 			draw.Segment{Label: fmt.Sprintf("MMA warpgroup %d, the other %d of its %d", i, f.Consumer-f.Accumulators, f.Consumer), Value: float64(128 * (f.Consumer - f.Accumulators)), Shade: 6})
 	}
 	return draw.Panel{Title: "registers of a CTA", Bar: b, Notes: []string{
@@ -126,9 +149,9 @@ func registerBar(f tile.Fit) draw.Panel {
 func rates(f tile.Fit) draw.Panel {
 	g := &draw.Grid{Table: true, RowAxis: "at full tensor speed", ColNames: []string{"asked", "given", "share"}}
 	add := func(name string, asked, given float64, unit string) {
-		c := draw.Cell{Text: percent(asked / given), Shade: 3}
+		c := draw.Cell{Text: percent(asked / given), Shade: draw.Good}
 		if asked > given {
-			c.Shade, c.Mark = 4, true
+			c.Shade, c.Mark = draw.Poor, true
 		}
 		g.RowNames = append(g.RowNames, name)
 		g.Cells = append(g.Cells, []draw.Cell{{Text: fmt.Sprintf("%.1f %s", asked, unit), Shade: draw.None}, {Text: fmt.Sprintf("%.0f %s", given, unit), Shade: draw.None}, c})
@@ -136,6 +159,7 @@ func rates(f tile.Fit) draw.Panel {
 	add("L2 → SM, a clock", f.L2Asked, f.L2Given, "B")
 	add("shared memory read by wgmma", f.SharedRead, f.SharedGiven, "B")
 	add("shared memory written by TMA", f.SharedWrite, f.SharedGiven, "B")
+	add("both, if they share the banks' cycles", f.SharedRead+f.SharedWrite, f.SharedGiven, "B")
 	return draw.Panel{Title: "bytes a clock and SM", Grid: g, Notes: []string{
 		fmt.Sprintf("a stage is multiplied in %.0f clocks; the other %d stages cover %.0f clocks of latency (an idle HBM read takes about %d)",
 			f.Clocks, f.Choice.Stages-1, f.Covered, tile.HBMLatency),
@@ -151,14 +175,14 @@ func (t StagesTable) panel(x tile.Choice) draw.Panel {
 		g.RowNames = append(g.RowNames, strconv.Itoa(bm))
 		var row []draw.Cell
 		for j, n := range t.Stages[i] {
-			c := draw.Cell{Text: strconv.Itoa(n), Shade: 3, Mark: bm == x.BM && t.BN[j] == x.BN && t.BK == x.BK}
+			c := draw.Cell{Text: strconv.Itoa(n), Shade: draw.Good, Mark: bm == x.BM && t.BN[j] == x.BN && t.BK == x.BK}
 			switch {
 			case n < 0:
 				c.Text, c.Shade = "–", draw.None
 			case n < 2:
-				c.Shade = 4
+				c.Shade = draw.Poor
 			case n < 4:
-				c.Shade = 1
+				c.Shade = draw.Fair
 			}
 			row = append(row, c)
 		}

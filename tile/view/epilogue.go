@@ -23,6 +23,7 @@ type EpilogueResult struct {
 	Step     tile.Step     `json:"element"`
 	Swizzled StoreCost     `json:"swizzled"`
 	Plain    StoreCost     `json:"plain"`
+	Cured    *StoreCost    `json:"staggered,omitempty"` // 32-bit output: odd rows store the block 16 columns away first
 }
 
 // StoreCost is the wavefronts that one warp's stores of a chunk take.
@@ -58,6 +59,14 @@ func Epilogue(r EpilogueRequest) (EpilogueResult, error) {
 	if res.Swizzled, err = storeCost(e, res.Step.Warp); err != nil {
 		return res, err
 	}
+	if e.Out == 4 {
+		e.Staggered = true
+		cured, err := storeCost(e, res.Step.Warp)
+		if err != nil {
+			return res, err
+		}
+		res.Cured = &cured
+	}
 	res.Plain, err = storeCost(plain, res.Step.Warp)
 	return res, err
 }
@@ -74,25 +83,25 @@ func (r EpilogueResult) Picture() (draw.Picture, error) {
 	p := draw.Picture{
 		Title: fmt.Sprintf("element (%d,%d): accumulator → %s → shared memory → TMA box", s.Row, s.Col, r.Stores),
 		Notes: []string{
-			fmt.Sprintf("1  register: warpgroup %d, wgmma block %d, warp %d, lane %d, accumulator %d", s.Warpgroup, s.Block, s.Warp, s.Lane, s.Value),
+			fmt.Sprintf("1 · register: warpgroup %d, wgmma block %d, warp %d, lane %d, accumulator %d", s.Warpgroup, s.Block, s.Warp, s.Lane, s.Value),
 			r.stored(),
-			fmt.Sprintf("3  shared memory: chunk %d, byte %d, which swizzle %s moves to byte %d, bank %d", s.Chunk, s.Plain, r.Mode, s.Byte, s.Bank),
-			fmt.Sprintf("4  TMA: box of %d × %d from tile row %d, column %d; element (%d,%d) of the box", r.Chunk[0], s.BoxCols, s.BoxRow, s.BoxCol, s.InBoxRow, s.InBoxCol),
+			fmt.Sprintf("3 · shared memory: chunk %d, byte %d, which swizzle %s moves to byte %d, bank %d", s.Chunk, s.Plain, r.Mode, s.Byte, s.Bank),
+			fmt.Sprintf("4 · TMA: box of %d × %d from tile row %d, column %d; element (%d,%d) of the box", r.Chunk[0], s.BoxCols, s.BoxRow, s.BoxCol, s.InBoxRow, s.InBoxCol),
 			fmt.Sprintf("stores of one warp and chunk: %d instructions, %d wavefronts swizzled, %d plain, %d at least", r.Swizzled.Instructions, r.Swizzled.Wavefronts, r.Plain.Wavefronts, r.Plain.Least),
 		},
 	}
-	if r.Epilogue.Out == 4 && r.Swizzled.Wavefronts > r.Swizzled.Least {
-		p.Notes = append(p.Notes, "32-bit pairs leave two rows of a phase in the same 16-byte unit; swapping the pairs of odd rows between lanes before the store cures it")
+	if c := r.Cured; c != nil && c.Wavefronts < r.Swizzled.Wavefronts {
+		p.Notes = append(p.Notes, fmt.Sprintf("two rows of a phase still share a 16-byte unit; with odd rows storing the block 16 columns away first it takes %d wavefronts", c.Wavefronts))
 	}
-	p.Rows = [][]draw.Panel{{r.fragment(), r.unit()}, {r.chunk("3  chunk, row-major", s.Plain, tile.SwizzleNone), r.chunk("3  chunk, swizzled "+r.Mode, s.Byte, r.Epilogue.Mode)}}
+	p.Rows = [][]draw.Panel{{r.fragment(), r.unit()}, {r.chunk("3 · chunk, row-major", s.Plain, tile.SwizzleNone), r.chunk("3 · chunk, swizzled "+r.Mode, s.Byte, r.Epilogue.Mode)}}
 	return p, nil
 }
 
 func (r EpilogueResult) stored() string {
 	if s := r.Step; r.Epilogue.Out == 2 {
-		return fmt.Sprintf("2  stmatrix.x4 number %d of the warp: matrix %d of the four, whose row is addressed by lane %d", s.Unit, s.Matrix, s.Addresser)
+		return fmt.Sprintf("2 · stmatrix.x4 number %d of the warp: matrix %d of the four, whose row is addressed by lane %d", s.Unit, s.Matrix, s.Addresser)
 	}
-	return fmt.Sprintf("2  st.shared.v2 by its own lane, columns of unit %d", r.Step.Unit)
+	return fmt.Sprintf("2 · st.shared.v2 by its own lane, columns of unit %d", r.Step.Unit)
 }
 
 // fragment is the warp's 16 rows of the 16 columns around the element: who holds what.
@@ -115,7 +124,7 @@ func (r EpilogueResult) fragment() draw.Panel {
 	for j := range 16 {
 		g.ColNames = append(g.ColNames, strconv.Itoa(left+j))
 	}
-	return draw.Panel{Title: fmt.Sprintf("1  accumulators of warp %d", s.Warp), Grid: g, Notes: []string{"T lane, d its accumulator register; coloured by lane"}}
+	return draw.Panel{Title: fmt.Sprintf("1 · accumulators of warp %d", s.Warp), Grid: g, Notes: []string{"T lane, d its accumulator register; coloured by lane"}}
 }
 
 // unit is the same 16 × 16 block as the store sees it: the matrix and the lane that addresses each row.
@@ -135,7 +144,7 @@ func (r EpilogueResult) unit() draw.Panel {
 		}
 		g.Cells = append(g.Cells, row)
 	}
-	return draw.Panel{Title: "2  " + r.Stores + ": address lanes", Grid: g, Notes: []string{"coloured by matrix; a lane names the byte where 8 columns start"}}
+	return draw.Panel{Title: "2 · " + r.Stores + ": address lanes", Grid: g, Notes: []string{"coloured by matrix; a lane names the byte where 8 columns start"}}
 }
 
 // chunk is the first 16 rows around the element in units of 16 bytes, as lines of the chunk's width; the element's unit is framed.

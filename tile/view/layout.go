@@ -14,7 +14,7 @@ const maxListed = 1 << 16
 
 // LayoutRequest names a layout: layouts to compose, operations on the result, a swizzle; or an atom's thread-value map.
 type LayoutRequest struct {
-	Layouts []string // a, b, c means a∘b∘c
+	Layouts []string // a, b, c means a∘b∘c; the first may be "Sw<3,4,3> o 0 o …"
 	Do      []string // "coalesce", "complement 64", "divide 4:2", … in order
 	Swizzle string   // B,M,S applied to the offsets
 	Atom    string   // "wgmma/n16/bf16/C", "mma/k16/bf16/A", "matrix/x4/memory"
@@ -26,6 +26,7 @@ type LayoutResult struct {
 	Text      string        `json:"text"`
 	Layout    tile.Layout   `json:"layout"`
 	Swizzle   *tile.Swizzle `json:"swizzle,omitempty"`
+	Offset    int           `json:"offset"` // of coordinate 0, where a slice fixed the others
 	Size      int           `json:"size"`
 	Cosize    int           `json:"cosize"`
 	Injective bool          `json:"injective"` // no two coordinates share an offset
@@ -42,13 +43,23 @@ func Layout(r LayoutRequest) (LayoutResult, error) {
 	if err != nil {
 		return LayoutResult{}, err
 	}
+	var outer tile.Composed // swizzle and offset in front of the first layout
+	if len(r.Layouts) > 0 {
+		if outer, err = tile.ParseComposed(r.Layouts[0]); err != nil {
+			return LayoutResult{}, err
+		}
+	}
+	offset := outer.Offset
 	for _, do := range r.Do {
-		if l, err = operate(l, do); err != nil {
+		if offset != 0 {
+			return LayoutResult{}, fmt.Errorf("tile: %q on a layout that starts at offset %d; hint: slice last", do, offset)
+		}
+		if l, offset, err = operate(l, do); err != nil {
 			return LayoutResult{}, err
 		}
 		title += ", " + do
 	}
-	res := LayoutResult{Text: l.String(), Layout: l, Size: l.Size(), Cosize: l.Cosize(), Coalesced: l.Coalesce().String(), title: title}
+	res := LayoutResult{Text: l.String(), Layout: l, Offset: offset, Size: l.Size(), Cosize: l.Cosize(), Coalesced: l.Coalesce().String(), title: title}
 	if r.Tile != "" {
 		if res.TileRows, res.TileCols, err = pair("tile", r.Tile); err != nil {
 			return LayoutResult{}, err
@@ -60,26 +71,48 @@ func Layout(r LayoutRequest) (LayoutResult, error) {
 	if err != nil {
 		return LayoutResult{}, err
 	}
-	if r.Swizzle != "" {
-		s, err := tile.ParseSwizzle(r.Swizzle)
-		if err != nil {
-			return LayoutResult{}, err
-		}
-		res.Swizzle, res.Text = &s, tile.Composed{Swizzle: s, Layout: l}.String()
-		for i, x := range offsets {
-			offsets[i] = s.Apply(x)
-		}
+	if res.Swizzle, err = r.swizzle(outer.Swizzle); err != nil {
+		return LayoutResult{}, err
 	}
-	res.Injective = distinct(offsets)
-	rows := 1
-	if l.Rank() > 1 {
-		rows = l.Mode(0).Size()
-	}
-	res.Table = make([][]int, rows)
-	for i, x := range offsets {
-		res.Table[i%rows] = append(res.Table[i%rows], x)
-	}
+	res.fill(offsets)
 	return res, nil
+}
+
+// swizzle is the one asked for, in front of the first layout or by itself; nil if none is.
+func (r LayoutRequest) swizzle(outer tile.Swizzle) (*tile.Swizzle, error) {
+	none := outer == tile.Swizzle{}
+	switch {
+	case r.Swizzle == "" && none:
+		return nil, nil
+	case r.Swizzle == "":
+		return &outer, nil
+	case !none:
+		return nil, fmt.Errorf("tile: two swizzles, %v and %s; hint: give one", outer, r.Swizzle)
+	}
+	s, err := tile.ParseSwizzle(r.Swizzle)
+	return &s, err
+}
+
+// fill completes the result from the layout's own offsets.
+func (r *LayoutResult) fill(offsets []int) {
+	place := tile.Composed{Offset: r.Offset, Layout: r.Layout}
+	switch {
+	case r.Swizzle != nil:
+		place.Swizzle = *r.Swizzle
+		r.Text = place.String()
+	case r.Offset != 0:
+		r.Text = fmt.Sprintf("%d + %v", r.Offset, r.Layout)
+	}
+	rows := 1
+	if r.Layout.Rank() > 1 {
+		rows = r.Layout.Mode(0).Size()
+	}
+	r.Table = make([][]int, rows)
+	for i, x := range offsets {
+		offsets[i] = place.Swizzle.Apply(r.Offset + x)
+		r.Table[i%rows] = append(r.Table[i%rows], offsets[i])
+	}
+	r.Injective = distinct(offsets)
 }
 
 func (r LayoutRequest) layout() (l tile.Layout, title string, err error) {
@@ -93,65 +126,64 @@ func (r LayoutRequest) layout() (l tile.Layout, title string, err error) {
 		return l, "", fmt.Errorf("tile: no layout; hint: (8,(2,4)):(2,(1,16)), or --atom wgmma/n16/bf16/C")
 	}
 	for i := len(r.Layouts) - 1; i >= 0; i-- { // a∘(b∘c): the innermost first
-		m, err := tile.Parse(r.Layouts[i])
+		m, err := tile.ParseComposed(r.Layouts[i])
 		if err != nil {
 			return l, "", err
 		}
+		if i > 0 && (m.Offset != 0 || m.Swizzle != tile.Swizzle{}) {
+			return l, "", fmt.Errorf("tile: %s inside a composition; hint: swizzle and offset belong in front of the first layout", r.Layouts[i])
+		}
 		if i == len(r.Layouts)-1 {
-			l = m
-		} else if l, err = tile.Compose(m, l); err != nil {
+			l = m.Layout
+		} else if l, err = tile.Compose(m.Layout, l); err != nil {
 			return l, "", err
 		}
 	}
 	return l, strings.Join(r.Layouts, " ∘ "), nil
 }
 
-// operate applies one operation, "name argument".
-func operate(l tile.Layout, do string) (tile.Layout, error) {
+// operate applies one operation, "name argument". A slice also has an offset.
+func operate(l tile.Layout, do string) (_ tile.Layout, offset int, err error) {
 	name, arg, _ := strings.Cut(strings.TrimSpace(do), " ")
 	switch name {
 	case "coalesce":
-		return l.Coalesce(), nil
+		l = l.Coalesce()
 	case "filter":
-		return l.Filter(), nil
+		l = l.Filter()
 	case "right-inverse":
-		return l.RightInverse()
+		l, err = l.RightInverse()
 	case "left-inverse":
-		return l.LeftInverse()
+		l, err = l.LeftInverse()
 	case "tiled":
-		return l.Tiled()
+		l, err = l.Tiled()
 	case "complement":
-		n, err := strconv.Atoi(strings.TrimSpace(arg))
-		if err != nil {
-			return l, fmt.Errorf("tile: complement in %q, want a size", arg)
+		var n int
+		if n, err = strconv.Atoi(strings.TrimSpace(arg)); err != nil {
+			return l, 0, fmt.Errorf("tile: complement in %q, want a size", arg)
 		}
-		return l.Complement(n)
+		l, err = l.Complement(n)
 	case "slice":
-		coord, err := tile.ParseTuple(arg)
-		if err != nil {
-			return l, err
+		var coord tile.Tuple
+		if coord, err = tile.ParseTuple(arg); err == nil {
+			l, offset, err = l.Slice(coord)
 		}
-		kept, _, err := l.Slice(coord)
-		return kept, err
-	case "zipped-divide", "zipped-product", "divide-modes":
-		t, err := tiler(arg)
-		if err != nil {
-			return l, err
-		}
-		return map[string]func(tile.Layout, tile.Tiler) (tile.Layout, error){
-			"zipped-divide": tile.Layout.ZippedDivide, "zipped-product": tile.Layout.ZippedProduct, "divide-modes": tile.Layout.DivideModes}[name](l, t)
 	case "divide", "product":
-		b, err := tile.Parse(arg)
-		if err != nil {
-			return l, err
+		var b tile.Layout
+		if b, err = tile.Parse(arg); err == nil {
+			l, err = map[string]func(a, b tile.Layout) (tile.Layout, error){"divide": tile.Layout.Divide, "product": tile.Layout.Product}[name](l, b)
 		}
-		if name == "divide" {
-			return l.Divide(b)
+	case "compose-modes", "divide-modes", "product-modes", "zipped-divide", "zipped-product":
+		var t tile.Tiler
+		if t, err = tiler(arg); err == nil {
+			l, err = map[string]func(tile.Layout, tile.Tiler) (tile.Layout, error){
+				"compose-modes": tile.Layout.ComposeModes, "divide-modes": tile.Layout.DivideModes, "product-modes": tile.Layout.ProductModes,
+				"zipped-divide": tile.Layout.ZippedDivide, "zipped-product": tile.Layout.ZippedProduct}[name](l, t)
 		}
-		return l.Product(b)
+	default:
+		err = fmt.Errorf("tile: unknown operation %q; hint: coalesce, filter, right-inverse, left-inverse, tiled, complement N, slice COORD, divide LAYOUT, "+
+			"product LAYOUT, or compose-modes, divide-modes, product-modes, zipped-divide, zipped-product with sizes (A,_,B)", name)
 	}
-	return l, fmt.Errorf("tile: unknown operation %q; hint: coalesce, filter, right-inverse, left-inverse, tiled, complement N, slice COORD, "+
-		"divide LAYOUT, product LAYOUT, zipped-divide, zipped-product or divide-modes (A,_,B)", name)
+	return l, offset, err
 }
 
 // tiler reads "(4,_,8)".
@@ -203,7 +235,7 @@ func (r LayoutResult) Picture() (draw.Picture, error) {
 	if len(r.Table) == 1 {
 		g.RowAxis, g.ColAxis = "", "coordinate"
 	}
-	run := max(r.Cosize/draw.Shades, 1)
+	run := (r.Cosize-1)/draw.Shades + 1
 	for i, row := range r.Table {
 		for _, x := range row {
 			g.Cells[i] = append(g.Cells[i], draw.Cell{Text: strconv.Itoa(x), Shade: x / run})

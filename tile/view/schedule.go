@@ -135,16 +135,17 @@ func (r ScheduleResult) Picture() (draw.Picture, error) {
 	p := draw.Picture{
 		Title: fmt.Sprintf("%s order over %d × %d tiles", r.Chosen.name(), r.TilesM, r.TilesN),
 		Notes: []string{
-			fmt.Sprintf("clusters of %d × %d on %d SMs: %d clusters, %d waves of %d; the last one fills %s of the SMs", r.ClusterM, r.ClusterN, r.SMs,
-				len(r.Path), len(r.Waves), r.perWave, percent(r.LastWave)),
+			fmt.Sprintf("clusters of %d × %d on %d SMs: %s, %s of %d; the last one fills %s of the SMs", r.ClusterM, r.ClusterN, r.SMs,
+				count(len(r.Path), "cluster"), count(len(r.Waves), "wave"), r.perWave, percent(r.LastWave)),
 			"~ marks a model's estimate: clusters of a wave in lockstep, L2 in two halves, least recently used out.",
 		},
 		Rows: [][]draw.Panel{{r.orders()}, {r.waves()}},
 	}
-	if err := drawable(r.TilesM, r.TilesN); err != nil {
-		return p, err
+	if drawable(r.TilesM, r.TilesN) == nil {
+		p.Rows = append(p.Rows, []draw.Panel{r.grid()})
+	} else {
+		p.Notes = append(p.Notes, fmt.Sprintf("the output is not drawn: more than %d × %d tiles could not be read", draw.MaxCells, draw.MaxCells))
 	}
-	p.Rows = append(p.Rows, []draw.Panel{r.grid()})
 	return p, nil
 }
 
@@ -209,8 +210,9 @@ func (r ScheduleResult) grid() draw.Panel {
 		for _, t := range tiles {
 			g.Cells[t.M][t.N] = draw.Cell{Text: strconv.Itoa(wave), Shade: wave}
 		}
-		g.Path = append(g.Path, [2]int{tiles[0].M, tiles[0].N})
+		last := tiles[len(tiles)-1] // the line goes through the middle of the cluster
+		g.Path = append(g.Path, [2]float64{float64(tiles[0].M+last.M+1) / 2, float64(tiles[0].N+last.N+1) / 2})
 	}
 	return draw.Panel{Title: "output tiles, by wave", Grid: g, Notes: []string{
-		"A cell is a tile with the number of its wave; colours repeat every 8 waves. The line is the order, from the dot (drawn in SVG)."}}
+		"A cell is a tile with the number of its wave; colours repeat every 8 waves. In SVG a line shows the order of the clusters, from the dot."}}
 }

@@ -15,11 +15,14 @@ type SwizzleRequest struct {
 	Rows     int
 	RowBytes int
 	Pitch    int    // bytes from row to row; 0 means RowBytes
-	Write    string // "rows:16", "columns:4", "matrix"
+	Write    string // "rows:16", "columns:4", "matrix", or lanes to bytes: "(8,4):(128,16):16"
 	Read     string
 	Access   int // which of the reader's instructions is drawn
 	Suggest  bool
 }
+
+// maxBuffer bounds a buffer in bytes: shared memory has fewer.
+const maxBuffer = 1 << 20
 
 // Scheme is one way to place the buffer.
 type Scheme struct {
@@ -56,6 +59,9 @@ func Swizzle(r SwizzleRequest) (SwizzleResult, error) {
 	if r.Pitch == 0 {
 		r.Pitch = r.RowBytes
 	}
+	if r.Rows < 1 || r.RowBytes < 1 || r.Pitch < r.RowBytes || r.Rows > maxBuffer || r.Pitch > maxBuffer || r.Rows*r.Pitch > maxBuffer {
+		return SwizzleResult{}, fmt.Errorf("tile: buffer of %d rows of %d bytes, %d apart: want at least one row and byte, a pitch that holds a row, and at most %d bytes", r.Rows, r.RowBytes, r.Pitch, maxBuffer)
+	}
 	res := SwizzleResult{Rows: r.Rows, RowBytes: r.RowBytes, Pitch: r.Pitch, Write: r.Write, Read: r.Read, number: r.Access}
 	res.buffer = tile.Buffer{Rows: r.Rows, RowBytes: r.RowBytes, Pitch: r.Pitch}
 	write, err := accesses(res.buffer, r.Write)
@@ -72,7 +78,7 @@ func Swizzle(r SwizzleRequest) (SwizzleResult, error) {
 	res.access = read[r.Access]
 	size := r.Rows * r.Pitch & -(r.Rows * r.Pitch) // the power of two that divides the buffer: no swizzle may leave it
 	if r.Suggest {
-		all, err := tile.Suggest(append(append([]tile.Access{}, write...), read...), min(size, 1<<20))
+		all, err := tile.Suggest(append(append([]tile.Access{}, write...), read...), size)
 		if err != nil {
 			return res, err
 		}
@@ -101,22 +107,45 @@ func (r SwizzleRequest) swizzle(best []tile.Suggestion) (tile.Swizzle, error) {
 	return mode.Bytes(), nil
 }
 
-// accesses reads "rows:16", pattern and bytes a lane.
+// accesses reads "rows:16", pattern and bytes a lane; or "(8,4):(128,16):16", one instruction as a layout from lanes to bytes, and bytes a lane.
 func accesses(b tile.Buffer, s string) ([]tile.Access, error) {
-	name, bytes, ok := strings.Cut(s, ":")
-	width := 16
-	if ok {
-		var err error
-		if width, err = strconv.Atoi(bytes); err != nil {
-			return nil, fmt.Errorf("tile: access %q; hint: rows:16, columns:4 or matrix", s)
-		}
+	name, bytes := s, "16"
+	if i := strings.LastIndexByte(s, ':'); i >= 0 {
+		name, bytes = s[:i], s[i+1:]
 	}
-	list, err := b.Accesses(tile.Pattern(name), width)
+	width, err := strconv.Atoi(bytes)
+	if err != nil {
+		return nil, fmt.Errorf("tile: access %q; hint: rows:16, columns:4, matrix, or lanes to bytes and a width, (8,4):(128,16):16", s)
+	}
+	var list []tile.Access
+	if strings.Contains(name, ":") {
+		list, err = lanes(b, name, width)
+	} else {
+		list, err = b.Accesses(tile.Pattern(name), width)
+	}
 	if err != nil {
 		return nil, err
 	}
 	_, err = list[0].Conflicts()
 	return list, err
+}
+
+// lanes is one access whose lane i is at byte l(i); lanes beyond the layout are off.
+func lanes(b tile.Buffer, layout string, width int) ([]tile.Access, error) {
+	l, err := tile.Parse(layout)
+	if err != nil {
+		return nil, err
+	}
+	if l.Size() > tile.Lanes || l.Cosize()-1+width > b.Rows*b.Pitch {
+		return nil, fmt.Errorf("tile: access %v of %d lanes up to byte %d, want at most %d lanes within the buffer's %d bytes", l, l.Size(), l.Cosize()-1+width, tile.Lanes, b.Rows*b.Pitch)
+	}
+	a := tile.Access{Width: width}
+	for lane := range a.Addr {
+		if a.Addr[lane] = -1; lane < l.Size() {
+			a.Addr[lane] = l.At(lane)
+		}
+	}
+	return []tile.Access{a}, nil
 }
 
 // compare fills in the four schemes and the drawn access.

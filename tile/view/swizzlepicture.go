@@ -39,9 +39,9 @@ func (r SwizzleResult) table() draw.Panel {
 			if n < 0 {
 				return draw.Cell{Text: "–", Shade: draw.None}
 			}
-			c := draw.Cell{Text: strconv.Itoa(n), Shade: 4} // more than need be
+			c := draw.Cell{Text: strconv.Itoa(n), Shade: draw.Poor} // more than need be
 			if n == least {
-				c.Shade = 3
+				c.Shade = draw.Good
 			}
 			return c
 		}
@@ -62,9 +62,9 @@ func (r SwizzleResult) suggested() draw.Panel {
 		if s.Mode != 0 {
 			mode = s.Mode.String()
 		}
-		shade := 4
+		shade := draw.Poor
 		if s.Wavefronts == s.Least {
-			shade = 3
+			shade = draw.Good
 		}
 		g.Cells = append(g.Cells, []draw.Cell{{Text: strconv.Itoa(s.Wavefronts), Shade: shade}, {Text: strconv.Itoa(s.Least), Shade: draw.None}, {Text: mode, Shade: draw.None}})
 	}
@@ -133,6 +133,6 @@ func crossbar(title string, a tile.Access, rep tile.BankReport) draw.Panel {
 			g.Cells[lane][c.Bank].Mark = true
 		}
 	}
-	return draw.Panel{Title: fmt.Sprintf("%s: %d wavefronts in %d phases", title, rep.Wavefronts, rep.Phases), Grid: g, Notes: []string{
+	return draw.Panel{Title: title + ": " + count(rep.Wavefronts, "wavefront") + " in " + count(rep.Phases, "phase"), Grid: g, Notes: []string{
 		"A cell is the phase in which the lane uses the bank; framed: another lane of", "that phase wants another word there, which takes another wavefront."}}
 }

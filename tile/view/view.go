@@ -31,12 +31,12 @@ func ElemBytes(name string) (int, error) {
 	for _, t := range []struct {
 		name  string
 		bytes int
-	}{{"bf16", 2}, {"f16", 2}, {"f32", 4}, {"tf32", 4}, {"fp8", 1}} {
+	}{{"bf16", 2}, {"f16", 2}, {"f32", 4}, {"tf32", 4}, {"fp8", 1}, {"f64", 8}} {
 		if t.name == name {
 			return t.bytes, nil
 		}
 	}
-	return 0, fmt.Errorf("tile: type %q; hint: bf16, f16, f32, tf32 or fp8", name)
+	return 0, fmt.Errorf("tile: type %q; hint: bf16, f16, f32, tf32, fp8 or f64", name)
 }
 
 // drawable refuses pictures with more cells than can be read.
@@ -48,3 +48,11 @@ func drawable(rows, cols int) error {
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// count prints "1 wave", "4 waves".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -11,8 +11,8 @@ import (
 func (c *chrome) plainEvent(e *trace.Raw, end int64) {
 	name := c.names.raw(e.Name)
 	corr := argInt(e, "correlation_id", noCorr)
-	if kind := c.callKind(name); kind != OtherCall || bytes.HasPrefix(e.Name, []byte("cuda")) || bytes.HasPrefix(e.Name, []byte("hip")) {
-		c.t.Calls = append(c.t.Calls, Call{Start: e.Start, End: end, Corr: corr, Name: name, Thread: c.threadOf(e), Kind: kind})
+	if bytes.HasPrefix(e.Name, []byte("cu")) || bytes.HasPrefix(e.Name, []byte("hip")) {
+		c.t.Calls = append(c.t.Calls, Call{Start: e.Start, End: end, Corr: corr, Name: name, Thread: c.threadOf(e), Kind: c.kindOf(name).call})
 		return
 	}
 	c.key = append(append(append(c.key[:0], e.Pid...), '/'), e.Tid...)
@@ -51,7 +51,7 @@ func (c *chrome) resolvePlain() (found bool) {
 			kind = Copy
 		case p.fills:
 			kind = Fill
-		case isComm(c.names.all[p.name]):
+		case c.kindOf(p.name).comm:
 			kind = Comm
 		}
 		c.t.Work = append(c.t.Work, Work{Start: p.start, End: p.end, Corr: p.corr, Name: p.name, Stream: c.streamAt(device, []byte(row), 0), Kind: kind})
@@ -61,7 +61,7 @@ func (c *chrome) resolvePlain() (found bool) {
 }
 
 func (c *chrome) plainKind(name uint32) RangeKind {
-	if isStep(c.names.all[name]) {
+	if c.kindOf(name).step {
 		return Step
 	}
 	return Named

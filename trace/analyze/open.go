@@ -26,7 +26,7 @@ func Open(name string, progress func(read, size int64)) (*Timeline, error) {
 		return nil, fmt.Errorf("trace: %s is a folder; hint: name the files in it", name)
 	}
 	m := &meter{f: f, size: st.Size(), report: progress}
-	t, err := read(m, st.Size())
+	t, err := Read(m, st.Size())
 	if err != nil {
 		text := strings.TrimPrefix(err.Error(), "trace: ")
 		return nil, fmt.Errorf("trace: %s: %s", name, text)
@@ -36,25 +36,21 @@ func Open(name string, progress func(read, size int64)) (*Timeline, error) {
 	return t, nil
 }
 
-// input is what a file offers: SQLite is read here and there, the rest from front to back.
-type input interface {
-	io.Reader
-	io.ReaderAt
-}
-
-func read(in input, size int64) (*Timeline, error) {
+// Read is Open for what is no file, or not only one.
+func Read(r io.ReaderAt, size int64) (*Timeline, error) {
 	var head [512]byte
-	n, err := in.ReadAt(head[:], 0)
+	n, err := r.ReadAt(head[:min(size, 512)], 0)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
 	if bytes.HasPrefix(head[:n], []byte("SQLite format 3\x00")) {
-		return readNsight(in, size)
+		return readNsight(r, size)
 	}
+	stream := io.NewSectionReader(r, 0, size)
 	if bytes.HasPrefix(head[:n], []byte{0x1f, 0x8b}) {
-		return readGzip(in)
+		return readGzip(stream)
 	}
-	return readChrome(in, isHeddle(head[:n]))
+	return readChrome(stream, isHeddle(head[:n]))
 }
 
 func isHeddle(head []byte) bool { return bytes.HasPrefix(head, []byte(`{"heddle":`)) }
@@ -154,12 +150,6 @@ func (m *meter) count(n int) {
 		m.shown = m.read
 		m.report(min(m.read, m.size), m.size)
 	}
-}
-
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.f.Read(p)
-	m.count(n)
-	return n, err
 }
 
 func (m *meter) ReadAt(p []byte, off int64) (int, error) {

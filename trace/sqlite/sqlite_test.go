@@ -232,44 +232,6 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzOpen: no file panics, hangs or takes memory beyond its own size.
-func FuzzOpen(f *testing.F) {
-	name := filepath.Join(f.TempDir(), "small.sqlite")
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if _, err := db.Exec(`PRAGMA page_size = 512; CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT);
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 60) INSERT INTO t SELECT i, hex(zeroblob(i*11)) FROM n`); err != nil {
-		f.Fatal(err)
-	}
-	db.Close()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b, uint32(0), byte(0))
-	f.Add(b, uint32(512), byte(8))
-	f.Add(b[:len(b)-700], uint32(28), byte(1))
-	f.Fuzz(func(t *testing.T, b []byte, at uint32, x byte) {
-		if len(b) > 0 {
-			b = bytes.Clone(b)
-			b[int(at)%len(b)] ^= x
-		}
-		file, err := Open(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			return
-		}
-		for i, table := range file.Tables {
-			if i == 20 {
-				break
-			}
-			n := 0
-			file.Scan(table, table.Columns, func(v []Value) error { n += len(v); return nil })
-		}
-	})
-}
-
 func BenchmarkScanKernels(b *testing.B) {
 	file, err := os.ReadFile("../../../shared/traces/nsys-ai/mfu_2gpu_before.sqlite")
 	if err != nil {
