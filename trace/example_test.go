@@ -26,6 +26,6 @@ func ExampleRecorder() {
 	// {"ph":"M","name":"thread_name","pid":0,"tid":2,"args":{"name":"compute"}},
 	// {"ph":"X","name":"matmul","cat":"kernel","pid":0,"tid":2,"ts":1,"dur":4,"args":{"flops":1048576}},
 	// {"ph":"M","name":"thread_name","pid":0,"tid":3,"args":{"name":"collectives"}},
-	// {"ph":"X","name":"all-reduce","cat":"collective","pid":0,"tid":3,"ts":5,"dur":3.5,"args":{"bytes":4096,"group":"tp"}}
+	// {"ph":"X","name":"all-reduce","cat":"collective","pid":0,"tid":3,"ts":5,"dur":3.500,"args":{"bytes":4096,"group":"tp"}}
 	// ]}
 }
