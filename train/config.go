@@ -110,7 +110,7 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 
 func (c *Config) corpus() (d data.Config, err error) {
 	d = data.Config{Paths: c.Data.Paths, Suffix: c.Data.Suffix, HoldOutEvery: c.Data.HoldOutEvery, Field: c.Data.Field,
-		PartBytes: int64(max(16<<10, 16*c.Seq))} // several samples even of a long sequence, so that one can see as far back as S
+		PartBytes: int64(max(4<<10, 16*c.Seq))} // several samples even of a long sequence, so that one can see as far back as S
 	switch {
 	case c.Data.Template != "":
 		d.Template, err = data.ReadTemplate(c.Data.Template)
