@@ -148,8 +148,12 @@ func TestFailedOperationLeavesAWholeCheckpoint(t *testing.T) {
 					}
 					return faultfs.Fault{}
 				}
-				if err := second(fsys); !errors.Is(err, cause) {
+				err := second(fsys)
+				if !errors.Is(err, cause) {
 					t.Fatalf("operation %d (%v) fails with %v: got %v", n, op, cause, err)
+				}
+				if strings.HasSuffix(op.Path, rankFile(0)) && op.Kind == "write" && !strings.Contains(err.Error(), "a file of 392 bytes") {
+					t.Fatalf("%v does not say how many bytes are needed", err) // 18 F64 and 3 + 40 + 1 + 18 F32
 				}
 				dir := t.TempDir()
 				if err := fsys.Kill(dir); err != nil {
