@@ -20,8 +20,12 @@ func (f *fileReader) model() error {
 			return f.Array(func(int) error { return f.mergeEntry() })
 		case "ignore_merges":
 			f.parts.ignoreMerges, err = f.Bool()
-		case "unk_token", "fuse_unk": // bytes are never unknown
-			return f.Skip()
+		case "unk_token":
+			if !f.Null() {
+				f.parts.unknown, err = f.String()
+			}
+		case "fuse_unk":
+			f.fuse, err = f.Bool()
 		case "byte_fallback":
 			var set bool
 			if set, err = f.Bool(); set {
@@ -148,7 +152,11 @@ func (f *fileReader) assemble() (*Tokenizer, error) {
 	if p.merges, err = resolveMerges(f.pairs, f.vocab); err != nil {
 		return nil, err
 	}
-	return build(p)
+	t, err := build(p)
+	if err == nil && f.fuse && t.unknown >= 0 && len(t.Missing()) > 0 {
+		return nil, fmt.Errorf("bytes %x have no id, and fuse_unk joins them, which is not supported", t.Missing())
+	}
+	return t, err
 }
 
 // resolveMerges turns merges as written into ids.

@@ -73,6 +73,7 @@ type fileReader struct {
 	parts    parts
 	hasSplit bool
 	hasModel bool
+	fuse     bool             // unknown bytes side by side become one token
 	vocab    map[string]int32 // as written
 	entries  []entry          // of vocab, in order of the file
 	pairs    [][2]string      // merges, as written

@@ -50,8 +50,12 @@ func (t *Tokenizer) JSON() []byte {
 	const byteLevel = `{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}`
 	fmt.Fprintf(&b, ",\n \"pre_tokenizer\": %s,\n", t.split.json(byteLevel))
 	fmt.Fprintf(&b, " \"post_processor\": %s,\n \"decoder\": %s,\n", byteLevel, byteLevel)
-	fmt.Fprintf(&b, " \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, \"continuing_subword_prefix\": null, "+
-		"\"end_of_word_suffix\": null, \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": %t,\n  \"vocab\": {", t.ignoreMerges)
+	unknown := "null"
+	if t.unknown >= 0 {
+		unknown = quote(visibleToken(t, t.unknown))
+	}
+	fmt.Fprintf(&b, " \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": %s, \"continuing_subword_prefix\": null, "+
+		"\"end_of_word_suffix\": null, \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": %t,\n  \"vocab\": {", unknown, t.ignoreMerges)
 	t.writeVocab(&b)
 	b.WriteString("\n  },\n  \"merges\": [")
 	table := runes()
@@ -64,14 +68,35 @@ func (t *Tokenizer) JSON() []byte {
 
 func (t *Tokenizer) writeVocab(b *bytes.Buffer) {
 	table := runes()
-	n := 0
-	for id, s := range t.tokens {
-		if s == "" || t.isSpecial(int32(id)) {
-			continue
+	last := t.specialsAtEnd()
+	for id, s := range t.tokens[:last] {
+		if !t.isSpecial(int32(id)) {
+			s = visible(s, &table)
 		}
-		fmt.Fprintf(b, "%s\n   %s: %d", comma(n), quote(visible(s, &table)), id)
-		n++
+		fmt.Fprintf(b, "%s\n   %s: %d", comma(id), quote(s), id)
 	}
+}
+
+// specialsAtEnd is the first of the ids at the end that special tokens have, in the order in which they are listed. Hugging Face's library counts those on from the end of
+// the vocabulary, whatever id the file gives them; any other special token must be in the vocabulary to keep its id.
+func (t *Tokenizer) specialsAtEnd() int {
+	last := len(t.tokens)
+	if t.unknown >= 0 { // the vocabulary must hold it
+		return last
+	}
+	for i := len(t.specials) - 1; i >= 0 && int(t.specials[i].ID) == last-1; i-- {
+		last--
+	}
+	return last
+}
+
+// visibleToken is a token as the file writes it.
+func visibleToken(t *Tokenizer, id int32) string {
+	if t.isSpecial(id) {
+		return t.tokens[id]
+	}
+	table := runes()
+	return visible(t.tokens[id], &table)
 }
 
 func (t *Tokenizer) isSpecial(id int32) bool {
