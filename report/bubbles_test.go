@@ -74,7 +74,7 @@ func TestTextSaysWhatMatters(t *testing.T) {
 	}
 	var b bytes.Buffer
 	BubbleText{Top: 3}.Write(&b, r)
-	for _, want := range []string{"Device 0  rank 0", "busy 630.0 µs (38.4 %)", "idle 1.010 ms in 1 gaps", "matmul → ", "host", "straggler: rank 1, last in 1; the others waited 300.0 µs", "At stake, and what helps"} {
+	for _, want := range []string{"Device 0  rank 0", "busy 630.0 µs (38.4 %)", "idle 1.010 ms in 1 gap", "matmul → ", "host", "straggler: rank 1, last in 1; the others waited 300.0 µs", "At stake, and what helps"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}

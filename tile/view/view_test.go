@@ -41,6 +41,7 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 		{LayoutRequest{Layouts: []string{"(4,8):(8,1)"}, Do: []string{"right-inverse"}}, "(8,4):(4,1)"},
 		{LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"product (2,3):(3,1)", "filter"}}, "(4,2,3):(1,12,4)"},
 		{LayoutRequest{Layouts: []string{"(8,64):(64,1)"}, Swizzle: "3,3,3"}, "Sw<3,3,3> o 0 o (8,64):(64,1)"},
+		{LayoutRequest{Layouts: []string{"Sw<3,3,3> o 64 o (8,64):(64,1)", "(4,4):(1,8)"}}, "Sw<3,3,3> o 64 o (4,4):(64,1)"},
 	} {
 		r, err := Layout(c.r)
 		if err != nil || r.Text != c.want {
@@ -161,6 +162,11 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 	if err != nil || e.Step.Lane != 23 || e.Step.Value != 32 || e.Step.Byte != 37*128+5*16+12 || e.Swizzled.Wavefronts != 16 || e.Plain.Wavefronts != 128 {
 		t.Fatalf("got %+v, %v", e, err)
 	}
+	f32, err := Epilogue(EpilogueRequest{Element: "100,200", DepthRequest: DepthRequest{In: "bf16", Out: "f32", Cluster: "2x1", Chip: tile.H200(),
+		Choice: tile.Choice{BM: 128, BN: 256, BK: 64, Warpgroups: 2, Buffers: 2}}})
+	if err != nil || f32.Swizzled.Wavefronts != 32 || f32.Cured == nil || f32.Cured.Wavefronts != 16 || !strings.Contains(rendered(t, f32.Picture), "takes 16 wavefronts") {
+		t.Errorf("32-bit output: got %+v, %v", f32, err)
+	}
 	text := rendered(t, e.Picture)
 	for _, want := range []string{"[T23 d32]", "[37:0-7]", "\n 32   T0 d32", "\n 47  T28 d34", "lane 21 → byte 4800", "64-71", "72-79", "\n 39 "} {
 		if !strings.Contains(text, want) {
@@ -190,6 +196,9 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"both":           layout(LayoutRequest{Atom: "mma", Layouts: []string{"4:1"}}),
 		"operation":      layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"weave"}}),
 		"after a slice":  layout(LayoutRequest{Layouts: []string{"(4,4)"}, Do: []string{"slice (_,1)", "coalesce"}}),
+		"two swizzles":   layout(LayoutRequest{Layouts: []string{"Sw<1,0,1> o 8:1"}, Swizzle: "1,0,1"}),
+		"inner swizzle":  layout(LayoutRequest{Layouts: []string{"8:1", "Sw<1,0,1> o 8:1"}}),
+		"offset, then":   layout(LayoutRequest{Layouts: []string{"3 o 8:1"}, Do: []string{"coalesce"}}),
 		"nested tiler":   layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"zipped-divide ((2,2))"}}),
 		"too large":      layout(LayoutRequest{Layouts: []string{"(200,200)"}}),
 		"huge":           layout(LayoutRequest{Layouts: []string{"(20000,20000)"}}),

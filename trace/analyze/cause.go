@@ -131,21 +131,44 @@ func (j *judge) isFirst(k int) bool {
 	return j.firsts[j.d.work[k].Name] == k
 }
 
-// syncs finds the last call that waited for the device in a window before call, and the launch before call, both on
-// its thread.
+// syncs finds the last call that waited for the device in a window before call, and the launch before call: on its
+// thread, or, if that one made no call about then, on the others of its process. Go's goroutines change threads, and
+// PyTorch launches the backward pass from another thread than the forward pass.
 func (j *judge) syncs(call *Call, window span) (sync, previous *Call) {
-	all := j.h.callsIn(call.Thread, window.start-dispatch, window.end)
-	for i := len(all) - 1; i >= 0; i-- {
-		c := &j.t.Calls[all[i]]
-		switch {
-		case c.Start >= call.Start:
-		case c.Kind == SyncCall && sync == nil && c.End >= window.start:
-			sync = c
-		case c.Kind == LaunchCall && previous == nil:
-			previous = c
+	calls := 0
+	look := func(thread uint32) {
+		all := j.h.callsIn(thread, window.start-dispatch, window.end)
+		for i := len(all) - 1; i >= 0; i-- {
+			c := &j.t.Calls[all[i]]
+			if c.Start >= call.Start {
+				continue
+			}
+			calls++
+			if c.Kind == SyncCall && c.End >= window.start && (sync == nil || c.End > sync.End) {
+				sync = c
+			}
+			if c.Kind == LaunchCall && (previous == nil || c.End > previous.End) {
+				previous = c
+			}
+		}
+	}
+	look(call.Thread)
+	if calls == 0 {
+		for _, th := range j.siblings(call.Thread) {
+			look(th)
 		}
 	}
 	return sync, previous
+}
+
+// siblings are the other threads of a thread's process, those with the most calls first, and no more than four.
+func (j *judge) siblings(thread uint32) (threads []uint32) {
+	for _, th := range j.h.busiest {
+		if th != thread && j.t.Threads[th].Process == j.t.Threads[thread].Process && len(threads) < 4 {
+			threads = append(threads, th)
+		}
+	}
+	return threads
 }
 
 // copyCall is a copying call that took most of the window: one that waits for its data.
@@ -168,22 +191,12 @@ func (j *judge) inRange(thread uint32, window span, out *Gap) {
 // hostWas says what the host did in a window: the longest call, the innermost range; of the launching thread, or, if
 // that one has nothing to say, of another of its process.
 func (j *judge) hostWas(call *Call, window span, out *Gap) {
-	threads := []uint32{call.Thread}
-	for _, th := range j.h.busiest {
-		if th != call.Thread && j.t.Threads[th].Process == j.t.Threads[call.Thread].Process && len(threads) < 5 {
-			threads = append(threads, th)
-		}
-	}
+	threads := append([]uint32{call.Thread}, j.siblings(call.Thread)...)
 	for _, th := range threads {
-		var longest *Call
-		for _, i := range j.h.callsIn(th, window.start, window.end) {
-			if c := &j.t.Calls[i]; c != call && (longest == nil || c.End-c.Start > longest.End-longest.Start) {
-				longest = c
-			}
-		}
+		name, took := j.callsMost(th, call, window)
 		j.inRange(th, window, out)
-		if longest != nil && most(min(longest.End, window.end)-max(longest.Start, window.start), window) {
-			out.Call = j.t.Names[longest.Name]
+		if most(took, window) {
+			out.Call = j.t.Names[name]
 		}
 		if isLoading(out.Call) {
 			out.Cause = CauseStartup
@@ -195,6 +208,24 @@ func (j *judge) hostWas(call *Call, window span, out *Gap) {
 			return
 		}
 	}
+	if name, took := j.callsMost(call.Thread, call, window); took*10 >= window.end-window.start {
+		out.Call = j.t.Names[name]
+		out.Evidence += j.say("; %s of it in %s, most of the rest in nothing that was recorded", j.length(took), out.Call)
+	}
+}
+
+// callsMost is the name whose calls, but for the one given, take most of a window on a thread, and how much that is.
+func (j *judge) callsMost(thread uint32, but *Call, window span) (name uint32, took int64) {
+	sums := map[uint32]int64{}
+	for _, i := range j.h.callsIn(thread, window.start, window.end) {
+		c := &j.t.Calls[i]
+		if n := min(c.End, window.end) - max(c.Start, window.start); c != but && n > 0 {
+			if sums[c.Name] += n; sums[c.Name] > took {
+				name, took = c.Name, sums[c.Name]
+			}
+		}
+	}
+	return name, took
 }
 
 func joined(call, rng string) string {

@@ -19,6 +19,7 @@ import (
 // run was written around it.
 type run struct {
 	at     float64 // the host's clock
+	thread int     // that calls
 	free   map[int]float64
 	corr   int
 	events []made
@@ -30,6 +31,7 @@ type made struct {
 	stream      int
 	corr        int
 	on          int // the stream waited for
+	thread      int
 }
 
 func newRun() *run { return &run{free: map[int]float64{}, corr: 100} }
@@ -37,7 +39,7 @@ func newRun() *run { return &run{free: map[int]float64{}, corr: 100} }
 // call is a call of the host.
 func (r *run) call(name string, dur float64) (corr int) {
 	r.corr++
-	r.events = append(r.events, made{table: "RUNTIME", name: name, start: r.at, dur: dur, corr: r.corr})
+	r.events = append(r.events, made{table: "RUNTIME", name: name, start: r.at, dur: dur, corr: r.corr, thread: r.thread})
 	r.at += dur
 	return r.corr
 }
@@ -90,7 +92,7 @@ func (r *run) kineto() []byte {
 			b.WriteString(",")
 		}
 		cat := map[string]string{"KERNEL": "kernel", "RUNTIME": "cuda_runtime", "MEMCPY": "gpu_memcpy", "NVTX": "user_annotation", "SYNC": "cuda_sync"}[e.table]
-		pid, tid := 77, 77
+		pid, tid := 77, 77+e.thread
 		args := fmt.Sprintf(`"External id": 1, "correlation": %d`, e.corr)
 		if e.table != "RUNTIME" && e.table != "NVTX" {
 			pid, tid = 0, e.stream
@@ -138,7 +140,7 @@ func (r *run) nsight(t testing.TB, suffix string) []byte {
 		case "KERNEL":
 			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL$ VALUES (?,?,0,?,?,?,?,?)`, start, end, e.stream, e.corr, pid, id(e.name), id(e.name))
 		case "RUNTIME":
-			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME$ VALUES (?,?,?,?,?)`, start, end, tid, e.corr, id(e.name+"_v7000"))
+			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME$ VALUES (?,?,?,?,?)`, start, end, tid+e.thread, e.corr, id(e.name+"_v7000"))
 		case "MEMCPY":
 			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY$ VALUES (?,?,0,?,?,?,4096,1)`, start, end, e.stream, e.corr, pid)
 		case "SYNC":
@@ -183,6 +185,14 @@ var bubbles = []struct {
 			r.launch(7, "gemm", 300)
 			r.sync(7)
 			r.within("next", func() { r.at += 20 })
+		}
+	}, CauseSync, false, "cudaStreamSynchronize"},
+	{"wait on another thread each time", func(r *run) {
+		for range 5 {
+			r.launch(7, "gemm", 300)
+			r.sync(7)
+			r.thread++ // as a goroutine may that is not locked to a thread
+			r.at += 20
 		}
 	}, CauseSync, false, "cudaStreamSynchronize"},
 	{"tiny kernels", func(r *run) {
@@ -368,5 +378,23 @@ func TestGroupsMatchWithinThemselves(t *testing.T) {
 	want := []WaitFor{{Rank: 2, For: 3, Count: 5, US: 1500}, {Rank: 0, For: 1, Count: 5, US: 500}}
 	if got == nil || got.Collectives != 10 || got.Unmatched != 0 || got.Straggler != 3 || !slices.Equal(got.Waits, want) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestShortNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::F<float>, at::detail::Array<char*, 3>>(int, F)": "vectorized_elementwise_kernel",
+		"void (anonymous namespace)::elementwise_kernel_with_index<int>(int)":                                                                 "elementwise_kernel_with_index",
+		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)":                                                          "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+		"void cutlass::Kernel<cutlass_80_tensorop_bf16_s16816gemm<x>>(Params)":                                                                "cutlass_80_tensorop_bf16_s16816gemm",
+		"nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT":                                                                                           "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT",
+		"torch/nn/modules/module.py(1743): _call_impl":                                                                                        "torch/nn/modules/module.py(1743): _call_impl",
+		"<string>(1): <module>":            "<string>(1): <module>",
+		"Memcpy HtoD (Pageable -> Device)": "Memcpy HtoD (Pageable -> Device)",
+		"":                                 "", "(": "(", "a::": "a::", "<<<": "<<<",
+	} {
+		if got := Short(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
 	}
 }
