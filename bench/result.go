@@ -34,9 +34,10 @@ type Row struct {
 	M        int       `json:"m"`
 	N        int       `json:"n"`
 	K        int       `json:"k"`
-	Mode     string    `json:"mode"` // single, sustained, graph-rotating, graph-warm
+	Mode     string    `json:"mode"` // single, sustained, graph-rotating, graph-warm, failed
 	Checks   []Check   `json:"checks,omitempty"`
 	Samples  []Samples `json:"samples"`
+	Kernel   string    `json:"kernel,omitempty"` // of a failure
 	Failure  string    `json:"failure,omitempty"`
 	Recorded []float64 `json:"algorithms_us,omitempty"` // cuBLASLt's heuristics, by burst; the fastest became the side
 }

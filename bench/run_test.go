@@ -47,8 +47,7 @@ func standIns(t *testing.T, defines ...string) GEMM {
 func TestWholeRunOnStandIns(t *testing.T) {
 	g := standIns(t)
 	g.Graphs = nil
-	config := gemm.Default()
-	g.Config = &config
+	g.Configs = []gemm.Config{gemm.Default()}
 	r, err := g.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -60,6 +60,15 @@ func (c Cursor) Advance() {
 	})
 }
 
+// Skip passes over n stages that somebody else takes.
+func (c Cursor) Skip(n ptx.U32) {
+	k := c.ring.k
+	to := c.slot.Get().Add(n)
+	rounds := to.Div(k.U32(c.ring.Stages))
+	c.slot.Set(to.Sub(rounds.Times(c.ring.Stages)))
+	c.phase.Set(c.phase.Get().Xor(rounds.And(k.U32(1))))
+}
+
 // Drain waits until every stage is empty: before a producer ends, so that no consumer arrives at the barriers of a CTA that has gone.
 func (c Cursor) Drain() {
 	k := c.ring.k

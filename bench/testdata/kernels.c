@@ -8,7 +8,7 @@ static uint16_t down(float f) { uint32_t u; memcpy(&u, &f, 4); return (u + 0x7ff
 
 // C [m, n] = A [m, k]·B [n, k]ᵀ from k0 on; rows of equal inputs are not assumed.
 static int product(int m, int n, int k, int k0, const uint16_t *A, const uint16_t *B, uint16_t *C) {
-	static float a[1024], b[256 * 256];
+	static float a[1024], b[264 * 264];
 	for (int i = 0; i < n * k; i++) b[i] = up(B[i]);
 	for (int i = 0; i < m; i++) {
 		for (int x = 0; x < k; x++) a[x] = up(A[i * k + x]);

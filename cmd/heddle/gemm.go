@@ -21,6 +21,7 @@ import (
 type gemmCmd struct {
 	Bench gemmBenchCmd `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
 	Banks gemmBanksCmd `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
+	Tune  gemmTuneCmd  `cmd:"" help:"Search the family of kernels for the fastest at each size."`
 	Check gemmCheckCmd `cmd:"" help:"Run every kernel against exact products, on the GPU."`
 }
 
@@ -77,8 +78,7 @@ func (c *gemmBenchCmd) measure(ctx context.Context, env *cli.Env) error {
 			return r.Write(c.Out)
 		}}
 	if !c.Only {
-		config := gemm.Default()
-		g.Config = &config
+		g.Configs = []gemm.Config{gemm.Default()}
 	}
 	r, err := g.Run(ctx)
 	if err != nil {

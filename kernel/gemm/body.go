@@ -7,28 +7,35 @@ import (
 
 // body computes, for each tile of D that falls to its cluster,
 //
-//	for k := 0; k < K; k += 64 { acc += A[rows, k:k+64] · B[cols, k:k+64]ᵀ }
+//	for k := 0; k < K; k += BK { acc += A[rows, k:k+BK] · B[cols, k:k+BK]ᵀ }
 //	D[rows, cols] = bf16(acc)
 //
-// Roles: one producer thread (24 registers a thread of its warpgroup), two consumer warpgroups of 64 rows each (240 registers).
+// Roles: one producer thread, and consumer warpgroups of 64 or 128 rows each. Cooperative consumers share every tile; ping-pong consumers take tiles in
+// turn, so that one stores while the other multiplies.
 //
-// Barriers: full[s] 1 arrival + A and B bytes of the stage; empty[s] one arrival of each consumer of each CTA of the cluster, because a CTA's B half
-// overwrites the stage in both; named barrier 1, 2: the 128 threads of one consumer.
+// Barriers: full[s] 1 arrival + A and B bytes of the stage; empty[s] one arrival of each consumer of each CTA that this CTA's loads reach, because they
+// overwrite the stage there; named barrier 1, 2, 3: the 128 threads of one consumer;
+// named barrier turn, turn+1: both ping-pong consumers, of which the first or second may now multiply.
 //
-// Shared memory: Stages × A tile (128×64), Stages × B tile (BN×64), two 64×64 store buffers a consumer, all 128-byte swizzled; barriers.
+// Shared memory: Stages × A tile, Stages × B tile, each cut along K into slabs one swizzle wide; two 64×64 store buffers a consumer; barriers.
 //
-// In a cluster of two each CTA loads half of the B tile and multicasts it to both. One k step of products is in flight while the next is issued;
-// the stores of a tile drain under the main loop of the next.
+// In a cluster each CTA loads 1/ClusterN of its A tile for its row and 1/ClusterM of its B tile for its column. One k step of products is in flight while the
+// next is issued; the stores of a tile drain under the main loop of the next.
 func body(k *ptx.Builder, c Config) params {
 	p := params{A: k.ParamMap("A"), B: k.ParamMap("B"), D: k.ParamMap("D"), TilesM: k.ParamU32("tilesM"), TilesN: k.ParamU32("tilesN"), Steps: k.ParamU32("steps")}
-	sA := k.Shared("A", c.Stages*c.aBytes(), 1024).Addr()
-	sB := k.Shared("B", c.Stages*c.bBytes(), 1024).Addr()
-	sD := k.Shared("D", consumers*kernel.StoreBytes, 1024).Addr()
-	ring := kernel.NewRing(k, c.Stages)
-	rank := k.ClusterRank()
-
+	b := &builder{
+		k: k, c: c, p: p,
+		sA: k.Shared("A", c.Stages*c.aBytes(), 1024).Addr(), sB: k.Shared("B", c.Stages*c.bBytes(), 1024).Addr(),
+		sD: k.Shared("D", c.Consumers*kernel.StoreBytes, 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
+	}
+	if c.Cluster() > 1 {
+		rank := k.ClusterRank()
+		b.m, b.n = rank.And(k.U32(c.ClusterM-1)), rank.Shr(log2(c.ClusterM))
+	} else {
+		b.m, b.n = k.U32(0), k.U32(0)
+	}
 	k.If(k.Tid().Eq(k.U32(0)), func() {
-		ring.Init(consumers * c.Cluster)
+		b.ring.Init(c.arrivals() * (c.ClusterM + c.ClusterN - 1))
 		k.FenceMbarrierInit()
 		p.A.Prefetch()
 		p.B.Prefetch()
@@ -36,86 +43,171 @@ func body(k *ptx.Builder, c Config) params {
 	})
 	k.WarpSync()
 	k.ClusterSync()
-
-	// tiles visits the tiles of this cluster; row and col are the first of this CTA's tile.
-	tiles := func(visit func(row, col ptx.U32)) {
-		k.For(k.ClusterIndex(), p.TilesM.Mul(p.TilesN.U32), k.NumClusters(), func(t ptx.U32) {
-			m, n := c.Order.Tile(k, t, p.TilesM.U32, p.TilesN.U32)
-			visit(m.Times(c.Cluster).Add(rank).Times(rows), n.Times(c.BN))
-		})
-	}
-	k.Role("producer", 1, 24, func() {
-		k.If(k.Tid().Eq(k.U32(0)), func() { producer(k, c, p, ring, sA, sB, tiles) })
-	})
-	k.Role("consumer", consumers, 240, func() { consumer(k, c, p, ring, sA, sB, sD, tiles) })
-	k.ClusterSync() // a CTA's memory lives until its peer has done with it
+	few, many := c.registers()
+	k.Role("producer", 1, few, func() { k.If(k.Tid().Eq(k.U32(0)), b.producer) })
+	k.Role("consumer", c.Consumers, many, b.consumer)
+	k.ClusterSync() // a CTA's memory lives until its peers have done with it
 	return p
 }
 
-type visitor func(visit func(row, col ptx.U32))
+const turn = 4 // named barrier
 
-func producer(k *ptx.Builder, c Config, p params, ring kernel.Ring, sA, sB ptx.SAddr, tiles visitor) {
-	at := ring.Producer()
-	rank := k.ClusterRank()
-	tiles(func(row, col ptx.U32) {
-		half := rank.Times(c.BN / c.Cluster) // rows of the B tile that this CTA loads for all
-		first := col.Add(half)
-		k.For(k.U32(0), p.Steps.U32, k.U32(1), func(step ptx.U32) {
+// builder is what the roles share.
+type builder struct {
+	k          *ptx.Builder
+	c          Config
+	p          params
+	sA, sB, sD ptx.SAddr
+	ring       kernel.Ring
+	m, n       ptx.U32 // this CTA's place in its cluster
+}
+
+// tiles visits every step-th tile of this cluster from the first-th on; row and col are the first of this CTA's tile.
+func (b *builder) tiles(first ptx.U32, step int, visit func(row, col ptx.U32)) {
+	k, c := b.k, b.c
+	begin := k.ClusterIndex().Add(first.Mul(k.NumClusters()))
+	k.For(begin, b.p.TilesM.Mul(b.p.TilesN.U32), k.NumClusters().Times(step), func(t ptx.U32) {
+		m, n := c.Order.Tile(k, t, b.p.TilesM.U32, b.p.TilesN.U32)
+		visit(m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.BN))
+	})
+}
+
+func (b *builder) producer() {
+	k, c := b.k, b.c
+	if c.Overlap != Serial {
+		k.GridWait()
+	}
+	if c.Overlap == Invites {
+		k.GridLaunchDependents()
+	}
+	at := b.ring.Producer()
+	partA, partB := b.n.Times(c.BM/c.ClusterN), b.m.Times(c.BN/c.ClusterM) // rows of the tiles that this CTA loads
+	row := k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM))           // CTAs with this one's columns: B goes to them
+	col := k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)              // CTAs with this one's rows: A goes to them
+	load := func(from ptx.ParamMap, to ptx.SAddr, rows, parts int, part, x, y, mask ptx.U32, full ptx.Bar) {
+		for s := range c.BK / c.slab() { // one slab after the other along K
+			dst := to.At(part.Times(c.swizzle().Width())).Plus(s * rows * c.swizzle().Width())
+			if parts == 1 {
+				from.Load2(dst, x.Plus(s*c.slab()), y, full)
+			} else {
+				from.LoadMulticastTo2(dst, x.Plus(s*c.slab()), y.Add(part), full, mask)
+			}
+		}
+	}
+	b.tiles(k.U32(0), 1, func(y, x ptx.U32) {
+		k.For(k.U32(0), b.p.Steps.U32, k.U32(1), func(step ptx.U32) {
 			at.WaitEmpty()
 			s := at.Slot()
-			full := ring.Full.Index(s)
+			full := b.ring.Full.Index(s)
 			full.ArriveExpect(c.aBytes() + c.bBytes())
-			x := step.Times(c.BK)
-			p.A.Load2(sA.At(s.Times(c.aBytes())), x, row, full)
-			dst := sB.At(s.Times(c.bBytes()).Add(half.Times(c.BK * elem)))
-			if c.Cluster == 1 {
-				p.B.Load2(dst, x, first, full)
-			} else {
-				p.B.LoadMulticast2(dst, x, first, full, 1<<c.Cluster-1)
-			}
+			depth := step.Times(c.BK)
+			load(b.p.A, b.sA.At(s.Times(c.aBytes())), c.BM, c.ClusterN, partA, depth, y, col, full)
+			load(b.p.B, b.sB.At(s.Times(c.bBytes())), c.BN, c.ClusterM, partB, depth, x, row, full)
 			at.Advance()
 		})
 	})
 	at.Drain()
 }
 
-func consumer(k *ptx.Builder, c Config, p params, ring kernel.Ring, sA, sB, sD ptx.SAddr, tiles visitor) {
+func (b *builder) consumer() {
+	k, c := b.k, b.c
 	group := k.WarpgroupIndex().Sub(k.U32(1))
-	thread := k.WarpInGroup().Shl(5).Add(k.Lane())
-	// Threads 0 … Cluster−1 of each consumer release a stage, each in one CTA.
-	releases := thread.Lt(k.U32(c.Cluster))
-	empty := ring.Empty.Map(thread.Min(k.U32(c.Cluster - 1)))
-	release := func(s ptx.U32) { k.When(releases, func() { empty.Index(s).Arrive() }) }
-
-	descA := k.Desc(sA.At(group.Times(64*c.BK*elem)), ptx.KMajor(ptx.Swizzle128))
-	descB := k.Desc(sB, ptx.KMajor(ptx.Swizzle128))
-	store := kernel.Store{To: p.D.TensorMap, Buffers: sD.At(group.Times(kernel.StoreBytes)), Barrier: group.Plus(1)}
-	acc := k.NewAcc(c.BN)
-	at := ring.Consumer()
-	// multiply issues one k step; the first of a tile overwrites the accumulator.
+	release := b.releaser()
+	mine := k.U32(0) // first row, in the tile, of this consumer
+	if !c.PingPong {
+		mine = group.Times(c.rows())
+	}
+	width := c.swizzle().Width()
+	descA, descB := k.Desc(b.sA.At(mine.Times(width)), ptx.KMajor(c.swizzle())), k.Desc(b.sB, ptx.KMajor(c.swizzle()))
+	store := kernel.Store{To: b.p.D.TensorMap, Buffers: b.sD.At(group.Times(kernel.StoreBytes)), Barrier: group.Plus(1)}
+	acc := make([]*ptx.Acc, c.rows()/64)
+	for i := range acc {
+		acc[i] = k.NewAcc(c.BN)
+	}
+	at := b.ring.Consumer()
+	// multiply issues one k step; the first of a tile overwrites the accumulators.
 	multiply := func(first bool) ptx.U32 {
 		at.WaitFull()
 		s := at.Slot()
-		a, b := descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64())
+		x, y := descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64())
 		k.WgmmaFence()
 		for j := range c.BK / 16 { // 16 columns of bf16 are 32 bytes: two units
-			acc.MMABF16(a.Step(2*j), b.Step(2*j), k.Bool(!first || j > 0), 0, 0)
+			slab, in := j*16/c.slab(), j*16%c.slab()/8
+			for i := range acc {
+				acc[i].MMABF16(x.Step((slab*c.BM+i*64)*width/16+in), y.Step(slab*c.BN*width/16+in), k.Bool(!first || j > 0), 0, 0)
+			}
 		}
 		k.WgmmaCommit()
 		at.Advance()
 		return s
 	}
-	tiles(func(row, col ptx.U32) {
+	first, step := k.U32(0), 1
+	if c.PingPong {
+		first, step = group, 2
+		at.Skip(group.Mul(b.p.Steps.U32))
+	}
+	// A barrier's parity tells a phase from its neighbours only, so a ping-pong consumer may not look at the ring while the other has not seen all of its tile.
+	await, yield := func() {}, func() {}
+	if c.PingPong {
+		other := k.U32(1).Sub(group)
+		await = func() { k.BarSync(group.Plus(turn), 256) }
+		yield = func() { k.BarArrive(other.Plus(turn), 256) }
+		k.If(group.Eq(k.U32(1)), yield)
+	}
+	b.tiles(first, step, func(row, col ptx.U32) {
+		await()
 		last := ptx.NewVar(k, multiply(true))
-		k.For(k.U32(1), p.Steps.U32, k.U32(1), func(ptx.U32) {
+		k.For(k.U32(1), b.p.Steps.U32, k.U32(1), func(ptx.U32) {
 			s := multiply(false)
 			k.WgmmaWait(1) // the step before this one is done with its stage
 			release(last.Get())
 			last.Set(s)
 		})
+		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
-		store.Tile(k, acc, row.Add(group.Times(64)), col)
+		for i, a := range acc {
+			store.Tile(k, a, row.Add(mine).Plus(64*i), col)
+		}
+		if c.PingPong {
+			at.Skip(b.p.Steps.U32) // the other's tile
+		}
 	})
 	store.Finish(k)
+}
+
+// releaser gives the function that lets go of a stage: as many threads of the warpgroup as there are CTAs whose loads reach this one arrive, one in each.
+func (b *builder) releaser() func(stage ptx.U32) {
+	k, c := b.k, b.c
+	thread := k.WarpInGroup().Shl(5).Add(k.Lane())
+	count := c.ClusterM + c.ClusterN - 1
+	releases := thread.Lt(k.U32(count))
+	if count == 1 {
+		return func(s ptx.U32) { k.When(releases, func() { b.ring.Empty.Index(s).Arrive() }) }
+	}
+	// Threads below ClusterM take this CTA's column, itself included, the others its row without it.
+	i := thread.Min(k.U32(count - 1))
+	column := b.n.Times(c.ClusterM).Add(i)
+	j := i.Sub(k.U32(c.ClusterM)) // wraps where unused
+	other := j.Ge(b.n).SelectU32(j.Plus(1), j)
+	row := b.m.Add(other.Times(c.ClusterM))
+	empty := b.ring.Empty.Map(i.Lt(k.U32(c.ClusterM)).SelectU32(column, row))
+	return func(s ptx.U32) { k.When(releases, func() { empty.Index(s).Arrive() }) }
+}
+
+// everyNth has n bits set, one in step.
+func everyNth(n, step int) int {
+	mask := 0
+	for i := range n {
+		mask |= 1 << (i * step)
+	}
+	return mask
+}
+
+func log2(n int) int {
+	bits := 0
+	for ; n > 1; n >>= 1 {
+		bits++
+	}
+	return bits
 }

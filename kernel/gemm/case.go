@@ -11,9 +11,16 @@ import (
 	"heddle/ptx"
 )
 
-// Case is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²² keep every sum below 2²⁴, and the
-// reference rounds once to bf16 as the kernel does. D is filled with NaN before, and each buffer ends in a guard band.
-func (g *Gemm) Case(m, n, k int, seed int64, sms int) (kernel.Case, error) {
+// Exact is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²² keep every sum below 2²⁴, and the
+// reference rounds once to bf16 as the kernel does. Each buffer ends in a guard band.
+type Exact struct {
+	Problem
+	name string
+	want []uint16 // D, once computed
+}
+
+// NewExact draws one.
+func NewExact(m, n, k int, seed int64) *Exact {
 	r := rand.New(rand.NewSource(seed))
 	p := Problem{M: m, N: n, K: k, A: buffer("A", m*k), B: buffer("B", n*k), D: buffer("D", m*n)}
 	for _, b := range []*ptx.Buffer{p.A, p.B} {
@@ -21,8 +28,14 @@ func (g *Gemm) Case(m, n, k int, seed int64, sms int) (kernel.Case, error) {
 			binary.LittleEndian.PutUint16(b.Data[i:], num.ToBF16(float32(r.Intn(5)-2)))
 		}
 	}
-	l, args, err := g.Launch(p, sms)
-	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", m, n, k), Launch: l, Args: args, Check: p.checkExact}, err
+	return &Exact{Problem: p, name: fmt.Sprintf("%dx%dx%d", m, n, k)}
+}
+
+// Case fills D with NaN and describes the launch on a device that runs so many CTAs of g at once. One Exact serves one case at a time.
+func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
+	poison(x.D)
+	l, args, err := g.Launch(x.Problem, ctas)
+	return kernel.Case{Name: x.name, Launch: l, Args: args, Check: x.check}, err
 }
 
 const guard = 256 // bytes behind a buffer that nothing may touch
@@ -30,33 +43,45 @@ const guard = 256 // bytes behind a buffer that nothing may touch
 // buffer makes a buffer of n bf16 NaNs and a guard band of the same.
 func buffer(name string, n int) *ptx.Buffer {
 	b := &ptx.Buffer{Name: name, Data: make([]byte, n*elem+guard)}
+	poison(b)
+	return b
+}
+
+func poison(b *ptx.Buffer) {
 	for i := 0; i < len(b.Data); i += elem {
 		binary.LittleEndian.PutUint16(b.Data[i:], num.NaNBF16)
 	}
-	return b
 }
 
 func at(b *ptx.Buffer, i int) float32 {
 	return num.FromBF16(binary.LittleEndian.Uint16(b.Data[i*elem:]))
 }
 
-// checkExact compares D with the plain product.
-func (p Problem) checkExact() error {
-	a, b := widen(p.A, p.M*p.K), widen(p.B, p.N*p.K)
-	for i := range p.M {
-		for j := range p.N {
-			var sum float32
-			x, y := a[i*p.K:][:p.K], b[j*p.K:][:p.K]
-			for k := range x {
-				sum += x[k] * y[k]
-			}
-			want := num.ToBF16(sum)
-			if got := binary.LittleEndian.Uint16(p.D.Data[(i*p.N+j)*elem:]); got != want {
-				return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i, j, num.FromBF16(got), num.FromBF16(want))
-			}
+// check compares D with the plain product.
+func (x *Exact) check() error {
+	if x.want == nil {
+		x.want = x.reference()
+	}
+	for i, want := range x.want {
+		if got := binary.LittleEndian.Uint16(x.D.Data[i*elem:]); got != want {
+			return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i/x.N, i%x.N, num.FromBF16(got), num.FromBF16(want))
 		}
 	}
-	return p.checkGuard()
+	return x.checkGuard()
+}
+
+func (p Problem) reference() []uint16 {
+	a, b := widen(p.A, p.M*p.K), widen(p.B, p.N*p.K)
+	d := make([]uint16, p.M*p.N)
+	for i := range d {
+		x, y := a[i/p.N*p.K:][:p.K], b[i%p.N*p.K:][:p.K]
+		var sum float32
+		for k := range x {
+			sum += x[k] * y[k]
+		}
+		d[i] = num.ToBF16(sum)
+	}
+	return d
 }
 
 func (p Problem) checkGuard() error {
