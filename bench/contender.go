@@ -36,11 +36,15 @@ func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error)
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := l.MaxClusters()
+	if b.Config.Cluster() == 1 {
+		b.ctas, err = l.MaxCTAs()
+	} else {
+		b.ctas, err = l.MaxClusters()
+		b.ctas *= b.Config.Cluster()
+	}
 	if err != nil {
 		return nil, err
 	}
-	b.ctas = clusters * b.Config.Cluster()
 	return b.launch(p, b.ctas)
 }
 

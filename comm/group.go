@@ -76,14 +76,11 @@ func Done(t tensor.Tensor) *Handle {
 	return &Handle{finish: func() tensor.Tensor { return t }, g: &Group{}}
 }
 
-func (g *Group) start(o *Op, axes mesh.Set, in, out tensor.Tensor) time.Time {
+func (g *Group) start(o *Op, axes mesh.Set, out tensor.Tensor, in ...tensor.Tensor) time.Time {
 	m := g.dev.Mesh
 	o.Axes, o.Ranks, o.Me = m.Name(axes), m.Group(g.dev.Rank, axes), m.Index(g.dev.Rank, axes)
 	c := compute.Call{Op: o.Kind.String(), Site: o.Site, Axes: o.Axes, Bytes: o.Wire()}
-	if g.dev.Log != nil {
-		c.Detail = g.dev.Describe(in) + " → " + g.dev.Describe(out)
-	}
-	g.dev.Collective(c)
+	g.dev.Collective(c, out, in...)
 	o.Seq = g.seq[axes]
 	g.seq[axes]++
 	began := time.Now()
@@ -129,7 +126,7 @@ func (g *Group) allReduce(o *Op, t tensor.Tensor, axes mesh.Set, to mesh.Place) 
 	if axes == 0 {
 		return Done(t)
 	}
-	fault := g.altered(o)
+	fault := g.altered(o, axes)
 	switch {
 	case fault == Drop:
 		return Done(t)
@@ -153,7 +150,7 @@ func (g *Group) allReduce(o *Op, t tensor.Tensor, axes mesh.Set, to mesh.Place) 
 	out.At, out.Const = t.At.With(axes, to), t.Const
 	o.Dst, o.Src = out, t
 	h := &Handle{g: g, op: o, axes: axes, finish: func() tensor.Tensor { return out }}
-	h.start = g.start(o, axes, t, out)
+	h.start = g.start(o, axes, out, t)
 	if fault == Double {
 		h.finish = func() tensor.Tensor {
 			return g.allReduce(&Op{Kind: o.Kind, Site: o.Site, second: true}, out, axes, to).Wait()
@@ -190,7 +187,7 @@ func (g *Group) StartAllGather(site string, t tensor.Tensor, axes mesh.Set, lett
 			return out
 		}
 	}
-	h.start = g.start(o, axes, t, out)
+	h.start = g.start(o, axes, out, t)
 	return h
 }
 
@@ -208,7 +205,7 @@ func (g *Group) StartReduceScatter(site string, t tensor.Tensor, axes mesh.Set, 
 }
 
 func (g *Group) reduceScatter(o *Op, t tensor.Tensor, axes mesh.Set, letter byte) *Handle {
-	site, fault := o.Site, g.altered(o)
+	site, fault := o.Site, g.altered(o, axes)
 	switch fault {
 	case Drop:
 		return Done(t)
@@ -233,7 +230,7 @@ func (g *Group) reduceScatter(o *Op, t tensor.Tensor, axes mesh.Set, letter byte
 		o.Src = wire
 		h.staging = append(h.staging, wire)
 	}
-	h.start = g.start(o, axes, t, out)
+	h.start = g.start(o, axes, out, t)
 	if fault == Double {
 		h.finish = func() tensor.Tensor {
 			return g.reduceScatter(&Op{Kind: ReduceScatter, Site: site, second: true}, out, axes, letter).Wait()
@@ -260,7 +257,7 @@ func (g *Group) Barrier(site string, axes mesh.Set) {
 		return
 	}
 	o := &Op{Kind: Barrier, Site: site}
-	began := g.start(o, axes, tensor.Tensor{}, tensor.Tensor{})
+	began := g.start(o, axes, tensor.Tensor{})
 	g.wait(o, axes, began)
 }
 
@@ -312,7 +309,7 @@ func (g *Group) pair(o *Op, axes mesh.Set, peer int) {
 	if peer < me {
 		o.Me = 1
 	}
-	g.dev.Collective(compute.Call{Op: o.Kind.String(), Site: o.Site, Axes: o.Axes, Bytes: o.Wire()})
+	g.dev.Collective(compute.Call{Op: o.Kind.String(), Site: o.Site, Axes: o.Axes, Bytes: o.Wire()}, o.Dst, o.Src)
 	key := pairKey{axes, peer}
 	o.Seq = g.pairs[key]
 	g.pairs[key]++

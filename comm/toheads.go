@@ -41,7 +41,7 @@ func (g *Group) ToHeads(site string, h Heads, ts ...tensor.Tensor) []tensor.Tens
 			g.dev.CopyBox(x.send(j, i), t, compute.Box{DstLo: make([]int, len(box)), SrcLo: headCorner(t, box, j/nRep, j%nRep), Dims: box})
 		}
 	}
-	g.exchange(x, axes, ts[0], out[0])
+	g.exchange(x, axes, ts, out[0])
 	for j := range p {
 		for i, t := range out {
 			box := x.shapes[i]
@@ -82,16 +82,43 @@ func (g *Group) ToTokens(site string, h Heads, ts ...tensor.Tensor) []tensor.Ten
 			g.dev.CopyBox(x.send(j, i), t, compute.Box{DstLo: make([]int, len(box)), SrcLo: at(box, t.Index('s'), j*box[t.Index('s')]), Dims: box})
 		}
 	}
-	g.exchange(x, axes, ts[0], out[0])
+	g.exchange(x, axes, ts, out[0])
+	fault := None
+	if nRep > 1 && summed(out) {
+		fault = g.altered(&Op{Kind: AllToAll, Site: site}, h.Rep)
+	}
+	g.collect(out, x, nRep, fault)
+	g.dev.Free(x.out, x.in)
+	return out
+}
+
+// summed tells whether a tensor is there of which each rank of Rep has a part.
+func summed(ts []tensor.Tensor) bool {
+	for _, t := range ts {
+		if !t.Has('r') {
+			return true
+		}
+	}
+	return false
+}
+
+// collect takes what every rank sent to its place among the heads and sums the parts of copied heads in rank order.
+func (g *Group) collect(out []tensor.Tensor, x *exchange, nRep int, fault Alteration) {
+	p := x.out.Dims[0]
 	for j := range p {
 		for i, t := range out {
 			box := x.shapes[i]
 			copied := !t.Has('r') && j%nRep > 0
-			g.dev.CopyBox(t, x.recv(j, i), compute.Box{DstLo: headCorner(t, box, j/nRep, j%nRep), SrcLo: make([]int, len(box)), Dims: box, Add: copied})
+			b := compute.Box{DstLo: headCorner(t, box, j/nRep, j%nRep), SrcLo: make([]int, len(box)), Dims: box, Add: copied && fault != Swap}
+			if copied && fault == Drop {
+				continue
+			}
+			g.dev.CopyBox(t, x.recv(j, i), b)
+			if b.Add = true; !t.Has('r') && fault == Double {
+				g.dev.CopyBox(t, x.recv(j, i), b)
+			}
 		}
 	}
-	g.dev.Free(x.out, x.in)
-	return out
 }
 
 // cut divides dims at t's letter by n.
@@ -151,9 +178,9 @@ func (x *exchange) recv(peer, i int) tensor.Tensor {
 	return x.in.As(x.letters[i], x.shapes[i], peer*x.part+x.offset[i])
 }
 
-func (g *Group) exchange(x *exchange, axes mesh.Set, from, to tensor.Tensor) {
+func (g *Group) exchange(x *exchange, axes mesh.Set, from []tensor.Tensor, to tensor.Tensor) {
 	o := &Op{Kind: AllToAll, Site: x.site, Src: x.out, Dst: x.in}
-	began := g.start(o, axes, from, to)
+	began := g.start(o, axes, to, from...)
 	g.wait(o, axes, began)
 }
 
@@ -186,7 +213,7 @@ func (g *Group) AllToAllV(site string, t tensor.Tensor, axes mesh.Set, send, rec
 		return out
 	}
 	o.Src, o.Dst = t, out
-	began := g.start(o, axes, t, out)
+	began := g.start(o, axes, out, t)
 	g.wait(o, axes, began)
 	return out
 }

@@ -40,7 +40,7 @@ func (d *Device) gemm(c, a, b tensor.Tensor, add bool) {
 	if add {
 		op = "contract add"
 	}
-	d.run(Call{Op: op, Detail: d.detail(c, a, b), Flops: 2 * int64(g.M) * int64(g.N) * int64(g.K)}, func() { d.leaf.Gemm(g, c, a, b) })
+	d.run(Call{Op: op, Args: d.args(c, a, b), Flops: 2 * int64(g.M) * int64(g.N) * int64(g.K)}, func() { d.leaf.Gemm(g, c, a, b) })
 }
 
 func gemmShape(c, a, b tensor.Tensor) (g Gemm, err error) {
@@ -105,5 +105,5 @@ func (d *Device) addTo(y, a, b tensor.Tensor) {
 		d.failf("add", "%s + %s", d.Describe(a), d.Describe(b))
 	}
 	d.sizes("add", a.Letters, a, b)
-	d.run(Call{Op: "add", Detail: d.detail(y, a, b), Flops: int64(a.Elems())}, func() { d.leaf.Add(y, a, b) })
+	d.run(Call{Op: "add", Args: d.args(y, a, b), Flops: int64(a.Elems())}, func() { d.leaf.Add(y, a, b) })
 }

@@ -1,10 +1,13 @@
 package compute
 
-import "heddle/tensor"
+import (
+	"heddle/mesh"
+	"heddle/tensor"
+)
 
 // Zero sets t to zero.
 func (d *Device) Zero(t tensor.Tensor) {
-	d.run(Call{Op: "zero", Detail: d.detail(t)}, func() { d.leaf.Zero(t) })
+	d.run(Call{Op: "zero", Args: d.args(t)}, func() { d.leaf.Zero(t) })
 }
 
 // Copy copies src to dst, of equal size.
@@ -32,7 +35,7 @@ func (d *Device) AddSumSquares(out, x tensor.Tensor) {
 
 // ClipScale is the factor of gradient clipping, min(1, limit/(√sq + 1e-6)), from the squared global norm; limit 0 gives 1.
 func (d *Device) ClipScale(sq tensor.Tensor, limit float64) tensor.Tensor {
-	out := d.New(d.Type, "", nil, sq.At)
+	out := d.New(d.Type, "", nil, d.pointwise("clip scale", "", "", sq))
 	d.run(Call{Op: "clip scale"}, func() { d.leaf.ClipScale(out, sq, limit) })
 	return out
 }
@@ -61,8 +64,18 @@ func (d *Device) Download(t tensor.Tensor) []float64 {
 }
 
 // Read brings a scalar to the host, for a decision of the program that every machine must be able to make: assume is what a
-// dry machine answers.
+// dry machine answers. A partial value is refused: ranks would decide differently.
 func (d *Device) Read(t tensor.Tensor, assume float64) float64 {
+	for a, axis := range d.Mesh.Axes() {
+		if p := t.At[a]; p == mesh.P || p == mesh.M {
+			d.failf("read", "%s is %s on axis %s", d.Describe(t), p, axis.Name)
+		}
+	}
+	return d.ReadPart(t, assume)
+}
+
+// ReadPart is Read of this rank's part alone, for finding a rank at fault.
+func (d *Device) ReadPart(t tensor.Tensor, assume float64) float64 {
 	v := d.Download(t)[0]
 	if t.Mem.Ptr == nil {
 		return assume

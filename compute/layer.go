@@ -6,7 +6,7 @@ import "heddle/tensor"
 // x [..., h], w [h] → y [..., h], rstd [...].
 func (d *Device) Norm(x, w tensor.Tensor, eps float64) (y, rstd tensor.Tensor) {
 	y, rstd = d.normOut("norm", x, w)
-	d.run(Call{Op: "norm", Detail: d.detail(y, x, w), Flops: 4 * int64(x.Elems())}, func() { d.leaf.Norm(y, rstd, x, w, eps) })
+	d.run(Call{Op: "norm", Args: d.args(y, x, w), Flops: 4 * int64(x.Elems())}, func() { d.leaf.Norm(y, rstd, x, w, eps) })
 	return y, rstd
 }
 
@@ -22,7 +22,7 @@ func (d *Device) NormAgain(x, rstd, w tensor.Tensor) tensor.Tensor {
 	last := len(x.Letters) - 1
 	at := d.pointwise("norm again", x.Letters, x.Letters[last:], x, w, rstd)
 	y := d.New(d.Type, x.Letters, x.Dims, at)
-	d.run(Call{Op: "norm again", Detail: d.detail(y, x, w), Flops: 2 * int64(x.Elems())}, func() { d.leaf.NormAgain(y, x, rstd, w) })
+	d.run(Call{Op: "norm again", Args: d.args(y, x, w), Flops: 2 * int64(x.Elems())}, func() { d.leaf.NormAgain(y, x, rstd, w) })
 	return y
 }
 
@@ -31,7 +31,7 @@ func (d *Device) NormAgain(x, rstd, w tensor.Tensor) tensor.Tensor {
 func (d *Device) NormBack(dw, dy, x, rstd, w tensor.Tensor) tensor.Tensor {
 	dx := d.New(d.Type, x.Letters, x.Dims, d.linear("norm back", x.Letters, dy, x, w))
 	d.into("norm back", dw, dy, x)
-	d.run(Call{Op: "norm back", Detail: d.detail(dx, dy, x, w), Flops: 8 * int64(x.Elems())}, func() { d.leaf.NormBack(dx, dw, dy, x, rstd, w) })
+	d.run(Call{Op: "norm back", Args: d.args(dx, dy, x, w), Flops: 8 * int64(x.Elems())}, func() { d.leaf.NormBack(dx, dw, dy, x, rstd, w) })
 	return dx
 }
 
@@ -57,14 +57,14 @@ func (d *Device) Rope(x, pos tensor.Tensor, r Rope) tensor.Tensor {
 	}
 	y := d.New(d.Type, x.Letters, x.Dims, d.linear("rope", x.Letters, x, pos))
 	d.sizes("rope", x.Letters, x, pos)
-	d.run(Call{Op: "rope", Detail: d.detail(y, x, pos), Flops: 3 * int64(x.Elems())}, func() { d.leaf.Rope(y, x, pos, r) })
+	d.run(Call{Op: "rope", Args: d.args(y, x, pos), Flops: 3 * int64(x.Elems())}, func() { d.leaf.Rope(y, x, pos, r) })
 	return y
 }
 
 // SwiGLU is silu(gate)·up (Shazeer 2020). gate, up [..., f].
 func (d *Device) SwiGLU(gate, up tensor.Tensor) tensor.Tensor {
 	y := d.New(d.Type, gate.Letters, d.sizes("swiglu", gate.Letters, gate, up), d.pointwise("swiglu", gate.Letters, "", gate, up))
-	d.run(Call{Op: "swiglu", Detail: d.detail(y, gate, up), Flops: 5 * int64(y.Elems())}, func() { d.leaf.SwiGLU(y, gate, up) })
+	d.run(Call{Op: "swiglu", Args: d.args(y, gate, up), Flops: 5 * int64(y.Elems())}, func() { d.leaf.SwiGLU(y, gate, up) })
 	return y
 }
 
@@ -73,7 +73,7 @@ func (d *Device) SwiGLUBack(dy, gate, up tensor.Tensor) (dgate, dup tensor.Tenso
 	at := d.linear("swiglu back", dy.Letters, dy, gate, up)
 	n := d.sizes("swiglu back", dy.Letters, dy, gate, up)
 	dgate, dup = d.New(d.Type, dy.Letters, n, at), d.New(d.Type, dy.Letters, n, at)
-	d.run(Call{Op: "swiglu back", Detail: d.detail(dgate, dy, gate, up), Flops: 10 * int64(dy.Elems())}, func() { d.leaf.SwiGLUBack(dgate, dup, dy, gate, up) })
+	d.run(Call{Op: "swiglu back", Args: d.args(dgate, dy, gate, up), Flops: 10 * int64(dy.Elems())}, func() { d.leaf.SwiGLUBack(dgate, dup, dy, gate, up) })
 	return dgate, dup
 }
 
@@ -83,7 +83,7 @@ func (d *Device) Attention(q, k, v, pos tensor.Tensor) (o, lse tensor.Tensor) {
 	at := d.pointwise("attention", q.Letters, "sd", q, k, v, pos)
 	d.sizes("attention", q.Letters, q, k, v, pos)
 	o, lse = d.New(d.Type, q.Letters, q.Dims, at), d.New(d.Type, q.Letters[:4], q.Dims[:4], at)
-	d.run(Call{Op: "attention", Detail: d.detail(o, q, k, v), Flops: attentionFlops(q, 2)}, func() { d.leaf.Attention(o, lse, q, k, v, pos) })
+	d.run(Call{Op: "attention", Args: d.args(o, q, k, v), Flops: attentionFlops(q, 2)}, func() { d.leaf.Attention(o, lse, q, k, v, pos) })
 	return o, lse
 }
 
@@ -96,7 +96,7 @@ func attentionFlops(q tensor.Tensor, products int64) int64 {
 // before do changes its layout, so that o need not be kept in both.
 func (d *Device) Delta(o, do tensor.Tensor) tensor.Tensor {
 	delta := d.New(d.Type, o.Letters[:4], d.sizes("delta", o.Letters[:4], o, do), d.linear("delta", o.Letters[:4], do, o))
-	d.run(Call{Op: "delta", Detail: d.detail(delta, o, do), Flops: 2 * int64(o.Elems())}, func() { d.leaf.Delta(delta, o, do) })
+	d.run(Call{Op: "delta", Args: d.args(delta, o, do), Flops: 2 * int64(o.Elems())}, func() { d.leaf.Delta(delta, o, do) })
 	return delta
 }
 
@@ -113,6 +113,6 @@ func (d *Device) AttentionBack(in AttentionSaved) (dq, dk, dv tensor.Tensor) {
 		DK: d.New(d.Type, k.Letters, k.Dims, kv),
 		DV: d.New(d.Type, k.Letters, k.Dims, kv),
 	}
-	d.run(Call{Op: "attention back", Detail: d.detail(g.DQ, in.DO, q, k, in.V), Flops: attentionFlops(q, 5)}, func() { d.leaf.AttentionBack(g, in) })
+	d.run(Call{Op: "attention back", Args: d.args(g.DQ, in.DO, q, k, in.V), Flops: attentionFlops(q, 5)}, func() { d.leaf.AttentionBack(g, in) })
 	return g.DQ, g.DK, g.DV
 }

@@ -1,18 +1,28 @@
 package compute
 
-import "heddle/tensor"
+import (
+	"heddle/mesh"
+	"heddle/tensor"
+)
 
 // Call is one line of the call log: an operation or a collective, in the order in which this rank's program issued it.
 type Call struct {
-	Phase  string
-	Layer  int    // -1: outside the layers
-	Op     string // "contract", "all-gather" …
-	Site   string // collectives: where in the program, "attention enter"
-	Axes   string // collectives: the mesh axes, "tp"
-	Detail string // letters and places before → after
-	Flops  int64
-	Bytes  int64 // collectives: received by this rank
-	Held   int   // bytes of the arena held when the call started, its result included
+	Phase string
+	Layer int    // -1: outside the layers
+	Op    string // "contract", "all-gather" …
+	Site  string // collectives: where in the program, "attention enter"
+	Axes  string // collectives: the mesh axes, "tp"
+	Args  []Arg  // the result, then the operands
+	Flops int64
+	Bytes int64 // collectives: received by this rank
+	Held  int   // bytes of the arena held when the call started, its result included
+}
+
+// Arg is what a log keeps of a tensor: local sizes and places.
+type Arg struct {
+	Letters string
+	Dims    []int
+	At      mesh.Places
 }
 
 // Log is an ordered list of calls. A nil Log takes nothing.
@@ -24,25 +34,23 @@ func (l *Log) add(c Call) {
 	}
 }
 
-// Collective logs a call of a Group. It is for package comm.
-func (d *Device) Collective(c Call) {
+// Collective logs a call of a Group that makes out of in. It is for package comm.
+func (d *Device) Collective(c Call, out tensor.Tensor, in ...tensor.Tensor) {
+	c.Args = d.args(out, in...)
 	c.Phase, c.Layer, c.Held = d.phase, d.layer, d.arena.held
 	d.Log.add(c)
 }
 
-// detail is "bsh S(b)@dp · gh R@dp → bsg …", built only where a log wants it.
-func (d *Device) detail(out tensor.Tensor, in ...tensor.Tensor) string {
+// args are the tensors of a call, the result first, built only where a log wants them.
+func (d *Device) args(out tensor.Tensor, in ...tensor.Tensor) []Arg {
 	if d.Log == nil {
-		return ""
+		return nil
 	}
-	s := ""
-	for i, t := range in {
-		if i > 0 {
-			s += " · "
-		}
-		s += d.Describe(t)
+	a := []Arg{{out.Letters, out.Dims, out.At}}
+	for _, t := range in {
+		a = append(a, Arg{t.Letters, t.Dims, t.At})
 	}
-	return s + " → " + d.Describe(out)
+	return a
 }
 
 // Describe is a tensor's letters and places, "bsh[S(b)@dp]".

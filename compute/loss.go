@@ -32,7 +32,7 @@ func (d *Device) linearOperands(op, out string, in ...mesh.Operand) mesh.Places 
 func (d *Device) Embed(ids, w tensor.Tensor, lo int) tensor.Tensor {
 	at := d.linearOperands("embed", ids.Letters+"h", d.oneHot("embed", ids, w.At), w.Operand())
 	y := d.New(d.Type, ids.Letters+"h", append(append([]int(nil), ids.Dims...), w.Dim('h')), at)
-	d.run(Call{Op: "embed", Detail: d.detail(y, ids, w)}, func() { d.leaf.Embed(y, ids, w, lo) })
+	d.run(Call{Op: "embed", Args: d.args(y, ids, w)}, func() { d.leaf.Embed(y, ids, w, lo) })
 	return y
 }
 
@@ -45,7 +45,7 @@ func (d *Device) EmbedBack(dw, dy, ids tensor.Tensor, lo int) {
 	if at := d.linearOperands("embed back", "vh", oh, dy.Operand()); at != dw.At {
 		d.failf("embed back", "adds %s to %s", d.Mesh.String(at), d.Mesh.String(dw.At))
 	}
-	d.run(Call{Op: "embed back", Detail: d.detail(dw, dy, ids)}, func() { d.leaf.EmbedBack(dw, dy, ids, lo) })
+	d.run(Call{Op: "embed back", Args: d.args(dw, dy, ids)}, func() { d.leaf.EmbedBack(dw, dy, ids, lo) })
 }
 
 // RowMax is the largest logit of a row over the local columns: [b,s,v] → [b,s], a partial maximum where v is sharded.
@@ -57,7 +57,7 @@ func (d *Device) RowMax(logits tensor.Tensor, v Vocab) tensor.Tensor {
 		}
 	}
 	m := d.New(d.Type, "bs", logits.Dims[:2], at)
-	d.run(Call{Op: "row max", Detail: d.detail(m, logits)}, func() { d.leaf.RowMax(m, logits, v.Valid) })
+	d.run(Call{Op: "row max", Args: d.args(m, logits)}, func() { d.leaf.RowMax(m, logits, v.Valid) })
 	return m
 }
 
@@ -67,7 +67,7 @@ func (d *Device) SumExp(logits, m, labels tensor.Tensor, v Vocab) tensor.Tensor 
 	d.pointwise("sum exp", logits.Letters, "", logits, m) // refuses partial logits and a partial m
 	at := d.linearOperands("sum exp", "bsx", logits.Operand(), m.Operand(), d.oneHot("sum exp", labels, logits.At))
 	sp := d.New(d.Type, "bsx", []int{logits.Dims[0], logits.Dims[1], 2}, at)
-	d.run(Call{Op: "sum exp", Detail: d.detail(sp, logits, m), Flops: 3 * int64(logits.Elems())}, func() { d.leaf.SumExp(sp, logits, m, labels, v) })
+	d.run(Call{Op: "sum exp", Args: d.args(sp, logits, m), Flops: 3 * int64(logits.Elems())}, func() { d.leaf.SumExp(sp, logits, m, labels, v) })
 	return sp
 }
 
@@ -76,7 +76,7 @@ func (d *Device) SumExp(logits, m, labels tensor.Tensor, v Vocab) tensor.Tensor 
 func (d *Device) TokenLoss(sp, mask tensor.Tensor) tensor.Tensor {
 	at := d.pointwise("token loss", "", "", sp, mask)
 	loss := d.New(d.Type, "", nil, at)
-	d.run(Call{Op: "token loss", Detail: d.detail(loss, sp, mask)}, func() { d.leaf.TokenLoss(loss, sp, mask) })
+	d.run(Call{Op: "token loss", Args: d.args(loss, sp, mask)}, func() { d.leaf.TokenLoss(loss, sp, mask) })
 	return loss
 }
 
@@ -86,7 +86,7 @@ func (d *Device) LossBack(logits, m, sp tensor.Tensor, t Targets, v Vocab) tenso
 	if at != logits.At {
 		d.failf("loss back", "%s becomes %s", d.Describe(logits), d.Mesh.String(at))
 	}
-	d.run(Call{Op: "loss back", Detail: d.detail(logits, m, sp), Flops: 3 * int64(logits.Elems())}, func() { d.leaf.LossBack(logits, m, sp, t, v) })
+	d.run(Call{Op: "loss back", Args: d.args(logits, m, sp), Flops: 3 * int64(logits.Elems())}, func() { d.leaf.LossBack(logits, m, sp, t, v) })
 	return logits
 }
 
@@ -94,6 +94,6 @@ func (d *Device) LossBack(logits, m, sp tensor.Tensor, t Targets, v Vocab) tenso
 func (d *Device) SumAll(x tensor.Tensor) tensor.Tensor {
 	y := d.New(d.Type, "", nil, d.linear("sum", "", x))
 	y.Const = x.Const
-	d.run(Call{Op: "sum", Detail: d.detail(y, x)}, func() { d.leaf.Zero(y); d.leaf.Sum(y, x) })
+	d.run(Call{Op: "sum", Args: d.args(y, x)}, func() { d.leaf.Zero(y); d.leaf.Sum(y, x) })
 	return y
 }

@@ -3,11 +3,17 @@ package data
 import "fmt"
 
 // Config says which text a corpus is made of. The zero value of a field means what its comment says.
+//
+// A file whose name ends in .jsonl, .ndjson or .parquet holds records, one in .tokens is a shard that WriteShard has made, any other is text.
 type Config struct {
 	Paths        []string // files, folders (with everything below) and globs
 	Suffix       string   // files taken from folders end in this, e.g. ".go"; empty takes all
 	HoldOutEvery int      // one file in this many is held out, by hash of its path below the corpus root; 0: 50, negative: none
 	HoldOutBytes int64    // hold out at least this much, as far as a tenth of the corpus allows; 0: 256 KiB
+
+	PartBytes int64     // of text trained on as one document: longer files are cut at lines; 0: 16 KiB, so that a short run sees many files
+	Field     string    // of records: a column of text, "prompt" (with completion) or "messages" (a chat); empty: the one there is
+	Template  *Template // writes chats as text
 }
 
 // Pack says how a corpus becomes training batches.

@@ -13,6 +13,17 @@ import (
 	"heddle/token"
 )
 
+// text returns the bytes of a document, prompts included.
+func (c *Corpus) text(d doc) (text []byte, err error) {
+	docs, _, err := c.files[d.file].read(d.span)
+	for _, d := range docs {
+		for _, p := range d.pieces {
+			text = append(text, p.text...)
+		}
+	}
+	return text, err
+}
+
 func TestOpenRefuses(t *testing.T) {
 	dir := folder(t, "empty.txt", "", "bin.dat", "\x00\x01\x02\x00", "latin.txt", strings.Repeat("\xe4\xf6\xfc ", 50), "ok.txt", "text", "e/empty.go", "", "e/.git/x", "y")
 	for name, c := range map[string]struct {
@@ -56,7 +67,7 @@ func TestBinaryFilesOfAFolderAreCounted(t *testing.T) {
 	l := loader(t, c, bytesOnly(t), Pack{Seq: 8, Batch: 2, Epochs: 2})
 	drain(t, l)
 	s := c.Summary()
-	if s.Files != 3 || len(s.Dropped) != 2 || s.Dropped[0].Why != "empty" || s.Dropped[1].Why != "binary" || s.Dropped[1].Files != 1 || s.Dropped[1].Bytes != 4 {
+	if s.Files != 3 || len(s.Dropped) != 2 || s.Dropped[0].Why != "empty" || s.Dropped[1].Why != "binary" || s.Dropped[1].Count != 1 || s.Dropped[1].Bytes != 4 {
 		t.Errorf("summary %+v", s)
 	}
 	if l.Packed().Documents != 4 {
@@ -88,7 +99,7 @@ func TestLinksAreFollowedOnce(t *testing.T) {
 // TestPartsAreTheFile cuts a file into documents and puts it together again, with lines, without lines, and with characters that a cut could split.
 func TestPartsAreTheFile(t *testing.T) {
 	for name, unit := range map[string]string{"lines": "a line of text\n", "no lines": "x", "wide": "世", "odd": "ab\xffc世, a longer line of text for the one bad byte\n"} {
-		text := strings.Repeat(unit, 5*partBytes/2/len(unit))
+		text := strings.Repeat(unit, 5*heldBytes/2/len(unit))
 		dir := folder(t, "big.txt", text)
 		c := open(t, Config{Paths: []string{filepath.Join(dir, "big.txt")}, HoldOutEvery: 10})
 		if len(c.train) < 2 || len(c.held) != 1 {

@@ -15,6 +15,7 @@ const maxFiles = 8 << 20
 // lister collects files.
 type lister struct {
 	suffix  string
+	config  *Config
 	files   []file
 	dropped []Drop
 	seen    map[string]bool // real paths of files taken and folders entered
@@ -72,12 +73,14 @@ func (l *lister) named(p string, st fs.FileInfo) error {
 	if st.Size() == 0 {
 		return invalid(p, "the file is empty")
 	}
-	head, err := readRange(p, 0, min(st.Size(), sniffBytes))
-	if err != nil {
-		return err
-	}
-	if why := notText(head); why != "" {
-		return invalid(p, "%s; hint: data is UTF-8 text", why)
+	if plain(p) {
+		head, err := readRange(p, 0, min(st.Size(), sniffBytes))
+		if err != nil {
+			return err
+		}
+		if why := notText(head); why != "" {
+			return invalid(p, "%s; hint: data is UTF-8 text", why)
+		}
 	}
 	return l.take(p, filepath.Base(p), st, true)
 }
@@ -142,7 +145,11 @@ func (l *lister) take(p, name string, st fs.FileInfo, named bool) error {
 		return nil
 	}
 	l.seen[real] = true
-	l.files = append(l.files, file{path: p, name: name, size: st.Size(), named: named})
+	src, err := openSource(p, st.Size(), l.config)
+	if err != nil {
+		return err
+	}
+	l.files = append(l.files, file{path: p, name: name, size: st.Size(), named: named, source: src})
 	return nil
 }
 
@@ -154,7 +161,7 @@ func addDrop(drops []Drop, why, p string, bytes int64) []Drop {
 		i = len(drops)
 		drops = append(drops, Drop{Why: why, First: p})
 	}
-	drops[i].Files++
+	drops[i].Count++
 	drops[i].Bytes += bytes
 	return drops
 }
@@ -162,11 +169,11 @@ func addDrop(drops []Drop, why, p string, bytes int64) []Drop {
 // Drop counts what was left out for one reason.
 type Drop struct {
 	Why   string `json:"why"`
-	Files int    `json:"files"` // files, documents of a larger file, or hidden folders
+	Count int    `json:"count"` // files, parts of larger files, records, or hidden folders
 	Bytes int64  `json:"bytes"`
 	First string `json:"first"` // the first of them
 }
 
 func (d Drop) String() string {
-	return fmt.Sprintf("dropped %d (%d bytes): %s, first %s", d.Files, d.Bytes, d.Why, d.First)
+	return fmt.Sprintf("dropped %d (%d bytes): %s, first %s", d.Count, d.Bytes, d.Why, d.First)
 }

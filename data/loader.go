@@ -32,7 +32,8 @@ type window struct {
 	tokens  []int32
 	flags   []flag
 	samples int
-	epoch   int // tokens up to the end of the epoch, where that is within the window
+	open    bool // the last document does not predict its end
+	epoch   int  // tokens up to the end of the epoch, where that is within the window
 }
 
 // flag says what a token of the stream is.
@@ -45,9 +46,9 @@ const (
 
 // NewLoader makes a loader at the start of the first epoch. A corpus of less than one batch is an *Error.
 func NewLoader(c *Corpus, t *token.Tokenizer, p Pack) (*Loader, error) {
-	sep, ok := t.Separator()
-	if !ok {
-		return nil, invalid("", "the tokenizer has no special token that separates documents; hint: add %s", token.EndOfText)
+	sep, err := c.check(t)
+	if err != nil {
+		return nil, err
 	}
 	if p.Seq < 1 || p.Batch < 1 || p.Window < 0 || p.Epochs < 0 {
 		return nil, invalid("", "seq %d, batch %d, window %d, epochs %d; want at least 1, 1, 0, 0", p.Seq, p.Batch, p.Window, p.Epochs)

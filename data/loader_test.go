@@ -191,9 +191,18 @@ func TestEveryEpochHoldsEveryDocument(t *testing.T) {
 
 func TestResumeIsExact(t *testing.T) {
 	dir, _ := texts(t, 40)
+	var lines strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&lines, `{"prompt": "question %d", "completion": "%s"}`+"\n"+`{"messages": [{"role": "user", "content": "%d"}, {"role": "assistant", "content": "yes"}]}`+"\n",
+			i, strings.Repeat("answer ", i%4), i)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "records.jsonl"), []byte(lines.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	tok := bytesOnly(t)
-	c := open(t, Config{Paths: []string{dir}, HoldOutEvery: -1})
-	for _, p := range []Pack{{Seq: 32, Batch: 5, Epochs: 2, Seed: 3, Window: 640, Segments: true}, {Seq: 33, Batch: 2, Epochs: 2, Seed: 9}} {
+	cfg := Config{Paths: []string{dir}, HoldOutEvery: -1, Template: plainTemplate(t, "plain.jinja")}
+	c := open(t, cfg)
+	for _, p := range []Pack{{Seq: 64, Batch: 5, Epochs: 2, Seed: 3, Window: 1280, Segments: true}, {Seq: 99, Batch: 3, Epochs: 2, Seed: 9}} {
 		whole := loader(t, c, tok, p)
 		var cursors [][]byte
 		var batches []*Batch
@@ -212,11 +221,14 @@ func TestResumeIsExact(t *testing.T) {
 			t.Fatalf("%d batches are too few to show anything", len(batches))
 		}
 		for i, text := range cursors {
+			if i%4 != 0 && i != len(cursors)-1 {
+				continue
+			}
 			var cur Cursor
 			if err := json.Unmarshal(text, &cur); err != nil {
 				t.Fatal(err)
 			}
-			l := loader(t, open(t, Config{Paths: []string{dir}, HoldOutEvery: -1}), tok, p)
+			l := loader(t, open(t, cfg), tok, p)
 			if err := l.Seek(cur); err != nil {
 				t.Fatal(err)
 			}

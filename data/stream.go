@@ -25,8 +25,10 @@ type stream struct {
 	epoch int // that order belongs to
 	order []int32
 
-	at  position // whose document ids holds: a long document is cut by many windows and tokenized once
-	ids []int32
+	at    position // whose documents ids holds: a long document is cut by many windows and tokenized once
+	ids   []int32
+	flags []flag
+	open  bool // the last of them does not predict its end
 }
 
 // window appends up to n samples of seq tokens from a position on, and returns where the next window starts. A window ends early with the
@@ -82,40 +84,75 @@ func (s *stream) finish(w *window, p position, seq int) (position, error) {
 	if w.epoch == 0 {
 		w.epoch = len(w.tokens)
 	}
-	w.tokens, w.flags = append(w.tokens, s.separator), append(w.flags, predicted)
+	last := predicted
+	if w.open {
+		last = 0
+	}
+	w.tokens, w.flags = append(w.tokens, s.separator), append(w.flags, last)
 	w.samples = (len(w.tokens) - 1 + seq - 1) / seq
 	return p, nil
 }
 
-// append adds the document at p of the shuffled order, a separator in front, from token p.Token on.
+// append adds the documents at p of the shuffled order, from token p.Token of them on.
 func (s *stream) append(w *window, p position) error {
 	if s.ids == nil || s.at.Epoch != p.Epoch || s.at.Doc != p.Doc {
 		if err := s.tokenize(p); err != nil {
 			return err
 		}
 	}
-	for i := p.Token; i < len(s.ids); i++ {
-		f := predicted
-		if i == 0 {
-			f |= starts
-		}
-		w.tokens, w.flags = append(w.tokens, s.ids[i]), append(w.flags, f)
+	if p.Token >= len(s.ids) {
+		return nil
 	}
+	from := len(w.tokens)
+	w.tokens, w.flags = append(w.tokens, s.ids[p.Token:]...), append(w.flags, s.flags[p.Token:]...)
+	if p.Token == 0 && w.open { // the separator in front belongs to the document before
+		w.flags[from] &^= predicted
+	}
+	w.open = s.open
 	return nil
 }
 
-// tokenize fills ids with the document at p.
+// tokenize fills ids and flags with the documents at p, a separator in front of each.
 func (s *stream) tokenize(p position) error {
-	s.at, s.ids = p, s.ids[:0]
-	text, err := s.corpus.read(s.corpus.train[s.shuffle(p.Epoch)[p.Doc]])
-	if err != nil || len(text) == 0 {
+	s.at, s.ids, s.flags, s.open = p, s.ids[:0], s.flags[:0], false
+	docs, err := s.corpus.read(s.corpus.train[s.shuffle(p.Epoch)[p.Doc]])
+	if err != nil {
 		return err
 	}
-	s.ids = s.tokenizer.EncodeText(append(s.ids, s.separator), text)
-	s.packed.Documents++
-	s.packed.Bytes += int64(len(text))
+	for _, d := range docs {
+		start := starts
+		if !s.open {
+			start |= predicted
+		}
+		s.ids, s.flags, s.open = append(s.ids, s.separator), append(s.flags, start), d.open
+		for _, q := range d.pieces {
+			if s.ids, err = encode(s.tokenizer, s.ids, q); err != nil {
+				return err
+			}
+			f := predicted
+			if q.silent {
+				f = 0
+			}
+			for len(s.flags) < len(s.ids) {
+				s.flags = append(s.flags, f)
+			}
+		}
+		s.packed.Documents++
+		s.packed.Bytes += d.bytes()
+	}
 	s.packed.Tokens += int64(len(s.ids))
 	return nil
+}
+
+// encode appends the ids of a piece.
+func encode(t *token.Tokenizer, dst []int32, p piece) ([]int32, error) {
+	switch {
+	case p.ids != nil:
+		return append(dst, p.ids...), nil
+	case p.control:
+		return t.Encode(dst, p.text), nil
+	}
+	return t.EncodeText(dst, p.text), nil
 }
 
 // shuffle returns the order of documents in an epoch.

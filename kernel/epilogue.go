@@ -1,50 +1,112 @@
 package kernel
 
-import "heddle/ptx"
+import (
+	"heddle/num"
+	"heddle/ptx"
+)
 
-// Store writes a warpgroup's accumulator, 64 rows, to a bf16 matrix: 64 columns at a time are rounded, laid into a swizzled buffer by stmatrix and
-// stored by TMA, which drops what is outside the matrix. The stores go on while the warpgroup works on its next tile.
+// Store writes a warpgroup's accumulators, 64 rows each, to a matrix: one swizzled buffer row of 128 bytes of columns at a time they are rounded, laid into a
+// buffer and stored by TMA, which drops what is outside the matrix. The stores go on while the warpgroup works on its next tile.
 type Store struct {
-	To      ptx.TensorMap // box 64 × 64 bf16, 128-byte swizzle
+	To      ptx.TensorMap // box 64 rows × 128 bytes, 128-byte swizzle
+	Type    num.DType     // BF16, F16 or F32
+	Add     bool          // add to what is there instead of overwriting it; F32
 	Buffers ptx.SAddr     // two of 8,192 bytes each, aligned 1,024, of this warpgroup alone
 	Barrier ptx.U32       // a named barrier of this warpgroup alone
 }
 
-const chunkBytes = 64 * 64 * 2
+const (
+	chunkRow   = 128 // bytes of a buffer row
+	chunkBytes = 64 * chunkRow
+)
 
 // StoreBytes is the shared memory that Store wants for each warpgroup.
 const StoreBytes = 2 * chunkBytes
 
-// Tile stores the tile whose first row and column are given. All four warps call it.
-func (s Store) Tile(k *ptx.Builder, acc *ptx.Acc, row, col ptx.U32) {
-	warp, lane := k.WarpInGroup(), k.Lane()
-	lead := warp.Shl(5).Add(lane).Eq(k.U32(0))
-	line := warp.Shl(4).Add(lane.And(k.U32(15))) // the row of the chunk whose 16-byte pieces this lane addresses
+// Columns is how many columns one chunk holds.
+func (s Store) Columns() int { return chunkRow / s.Type.Size() }
+
+// Tile stores a tile whose first row and column are given; accs[i] holds rows 64i … 64i+63. All four warps call it.
+func (s Store) Tile(k *ptx.Builder, accs []*ptx.Acc, row, col ptx.U32) {
+	lead := k.WarpInGroup().Shl(5).Add(k.Lane()).Eq(k.U32(0))
+	lay := s.pairs(k)
+	if s.Type != num.F32 {
+		lay = s.matrices(k)
+	}
+	wide := s.Columns()
+	perAcc := 2 * accs[0].Len() / wide
+	chunks := perAcc * len(accs)
+	for chunk := range chunks {
+		buf := chunk % 2 * chunkBytes
+		// Wait for the chunk that had this buffer before. That is two chunks ago; but an odd number of chunks starts the next tile on the buffer it
+		// ended on, and the wait there covers the second chunk too.
+		pending := 1
+		if chunk == 0 && chunks%2 == 1 {
+			pending = 0
+		}
+		if chunk != 1 || chunks%2 == 0 {
+			k.When(lead, func() { k.BulkWaitRead(pending) })
+			k.BarSync(s.Barrier, 128)
+		}
+		lay(accs[chunk/perAcc], chunk%perAcc*wide/2, buf)
+		k.FenceProxyAsync()
+		k.BarSync(s.Barrier, 128)
+		k.When(lead, func() {
+			x, y, src := col.Plus(chunk%perAcc*wide), row.Plus(chunk/perAcc*64), s.Buffers.Plus(buf)
+			if s.Add {
+				s.To.ReduceAdd2(x, y, src)
+			} else {
+				s.To.Store2(x, y, src)
+			}
+			k.BulkCommit()
+		})
+	}
+}
+
+// A layer puts the chunk that starts at element first of acc into the buffer buf bytes on.
+type layer func(acc *ptx.Acc, first, buf int)
+
+// matrices lays 64 columns of 16-bit elements by four stmatrix.
+func (s Store) matrices(k *ptx.Builder) layer {
+	lane := k.Lane()
+	line := k.WarpInGroup().Shl(4).Add(lane.And(k.U32(15))) // the row of the chunk whose 16-byte pieces this lane addresses
 	at := s.Buffers.At(line.Shl(7))
-	chunks := acc.Len() / 32
-	pending := 1 - chunks%2 // an odd number of chunks starts the next tile on the buffer it ended on
 	var piece [4]ptx.SAddr
 	for q := range piece { // columns 16q and 16q+8; the XOR is the 128-byte swizzle
 		piece[q] = at.At(lane.Shr(4).Plus(2 * q).Xor(line.And(k.U32(7))).Shl(4))
 	}
-	for chunk := range chunks {
-		buf := chunk % 2 * chunkBytes
-		k.When(lead, func() { k.BulkWaitRead(pending) })
-		k.BarSync(s.Barrier, 128)
+	return func(acc *ptx.Acc, first, buf int) {
 		for q := range piece {
 			var r [4]ptx.U32
 			for i := range r {
-				e := chunk*32 + q*8 + i*2
-				r[i] = acc.F32(e + 1).PackBF16(acc.F32(e)).Bits()
+				e := first + q*8 + i*2
+				if s.Type == num.F16 {
+					r[i] = acc.F32(e + 1).PackF16(acc.F32(e)).Bits()
+				} else {
+					r[i] = acc.F32(e + 1).PackBF16(acc.F32(e)).Bits()
+				}
 			}
 			piece[q].Plus(buf).StoreMatrix4(r)
 		}
-		k.FenceProxyAsync()
-		k.BarSync(s.Barrier, 128)
-		k.When(lead, func() {
-			s.To.Store2(col.Plus(64*chunk), row, s.Buffers.Plus(buf))
-			k.BulkCommit()
-		})
+	}
+}
+
+// pairs lays 32 columns of float32: each thread its pairs of neighbours, rows l/4 and l/4 + 8 of its warp's sixteen.
+func (s Store) pairs(k *ptx.Builder) layer {
+	lane := k.Lane()
+	line := k.WarpInGroup().Shl(4).Add(lane.Shr(2))
+	at := s.Buffers.At(line.Shl(7).Add(lane.And(k.U32(1)).Shl(3)))
+	var piece [4]ptx.SAddr // columns 8j + 2(l%4): unit 2j + l%4/2, swizzled; row + 8 has the same pattern
+	for j := range piece {
+		piece[j] = at.At(lane.Shr(1).And(k.U32(1)).Plus(2 * j).Xor(line.And(k.U32(7))).Shl(4))
+	}
+	return func(acc *ptx.Acc, first, buf int) {
+		for j := range piece {
+			for half := range 2 {
+				e := first + 4*j + 2*half
+				piece[j].Plus(buf + half*8*chunkRow).StoreF32x2([2]ptx.F32{acc.F32(e), acc.F32(e + 1)})
+			}
+		}
 	}
 }
 

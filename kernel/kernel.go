@@ -1,18 +1,27 @@
 // Package kernel holds what Hopper kernels share: the stage ring between producer and consumers, the order of tiles, the epilogue, and Kernel, the value that
-// describes one kernel to everybody who runs, prints or checks it.
+// describes one kernel to everybody who runs, prints, assembles or checks it.
 //
 // Start with Kernel, then Ring; gemm/body.go shows them at work.
 package kernel
 
 import "heddle/ptx"
 
-// Kernel is a kernel of the explicit list all.Kernels.
+// Kernel is an entry of the explicit list all.Kernels.
 type Kernel struct {
 	Name  string
 	Doc   string // one line: what is computed, from what, by which means
-	Build func() (*ptx.Module, error)
-	// Cases are small problems with known answers for a module that Build gave.
-	Cases func(*ptx.Module) ([]Case, error)
+	Build func() (Built, error)
+}
+
+// Built is a kernel that has been built and verified.
+type Built interface {
+	Module() *ptx.Module
+	// Cases are small problems with known answers, whole and ragged, for a device of so many SMs.
+	Cases(sms int) ([]Case, error)
+	// FaultCase is a problem just large enough that every planted fault shows: more k steps than stages, two tiles a CTA. It wants so many SMs.
+	FaultCase() (c Case, sms int, err error)
+	// Equivalent gives the proof that a mutant of the kernel is no fault, or "".
+	Equivalent(ptx.Mutant) string
 }
 
 // Case is a launch whose result can be checked.
@@ -20,6 +29,5 @@ type Case struct {
 	Name   string
 	Launch ptx.Launch
 	Args   *ptx.Args
-	// Check compares the buffers with the reference after the launch.
-	Check func() error
+	Check  func() error // compares the buffers with the reference after the launch
 }

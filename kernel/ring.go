@@ -60,15 +60,6 @@ func (c Cursor) Advance() {
 	})
 }
 
-// Skip passes over n stages that somebody else takes.
-func (c Cursor) Skip(n ptx.U32) {
-	k := c.ring.k
-	to := c.slot.Get().Add(n)
-	rounds := to.Div(k.U32(c.ring.Stages))
-	c.slot.Set(to.Sub(rounds.Times(c.ring.Stages)))
-	c.phase.Set(c.phase.Get().Xor(rounds.And(k.U32(1))))
-}
-
 // Drain waits until every stage is empty: before a producer ends, so that no consumer arrives at the barriers of a CTA that has gone.
 func (c Cursor) Drain() {
 	k := c.ring.k
@@ -76,4 +67,13 @@ func (c Cursor) Drain() {
 		c.WaitEmpty()
 		c.Advance()
 	})
+}
+
+// Skip passes over n stages that another consumer works on.
+func (c Cursor) Skip(n ptx.U32) {
+	k := c.ring.k
+	far := c.slot.Get().Add(n)
+	rounds := far.Div(k.U32(c.ring.Stages))
+	c.slot.Set(far.Sub(rounds.Times(c.ring.Stages)))
+	c.phase.Set(c.phase.Get().Xor(rounds.And(k.U32(1))))
 }

@@ -14,6 +14,7 @@ type block struct {
 	grp      *comm.Group
 	residual parallel.Residual
 	attend   parallel.Attend
+	keep     bool // nothing is rebuilt in Backward
 }
 
 // attention is the first sub-block of a layer: x + o·Wo of attention over norm(x).
@@ -31,10 +32,24 @@ type savedAttention struct {
 	qr, kr  tensor.Tensor // [B, S, G, R], [B, S, G]: 1/rms of q and k
 	o       tensor.Tensor // [B, S or S/C, G, R, D]: what Wo reads
 	lse     tensor.Tensor // [B, S, G, R]
+
+	// Kept only where nothing is to be rebuilt (Policy mode all): the normed input, q and k as attention read them.
+	n, qt, kt tensor.Tensor
 }
 
 func (s *savedAttention) tensors() []tensor.Tensor {
-	return []tensor.Tensor{s.x, s.rstd, s.q, s.k, s.v, s.qr, s.kr, s.o, s.lse}
+	return present(s.x, s.rstd, s.q, s.k, s.v, s.qr, s.kr, s.o, s.lse, s.n, s.qt, s.kt)
+}
+
+// present leaves out tensors that were not kept.
+func present(ts ...tensor.Tensor) []tensor.Tensor {
+	out := ts[:0]
+	for _, t := range ts {
+		if t.Dims != nil {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // Save computes what Backward will read. w are the rows of the layer's unit.
@@ -49,7 +64,11 @@ func (a *attention) Save(w []tensor.Tensor, x, pos tensor.Tensor) *savedAttentio
 	var qn, kn, o tensor.Tensor
 	qn, s.qr = d.Norm(s.q, w[rowQNorm], a.cfg.Eps)
 	kn, s.kr = d.Norm(s.k, w[rowKNorm], a.cfg.Eps)
-	o, s.lse = d.Attention(d.Rope(qn, pos, a.rope()), d.Rope(kn, pos, a.rope()), s.v, pos)
+	qt, kt := d.Rope(qn, pos, a.rope()), d.Rope(kn, pos, a.rope())
+	o, s.lse = d.Attention(qt, kt, s.v, pos)
+	if a.keep {
+		s.n, s.qt, s.kt = n, qt, kt
+	}
 	s.o = a.attend.ToTokens(a.grp, "attention tokens", o)[0]
 	return s
 }
@@ -85,8 +104,11 @@ func (a *attention) BackwardInput(w, gr []tensor.Tensor, dy, pos tensor.Tensor, 
 	owed.g = a.residual.ExitGrad(a.grp, "attention exit", dy)
 	do := d.Contract("bsgrd", owed.g, w[rowO])
 	back := a.attend.ToHeads(a.grp, "attention tokens grad", do, d.Delta(s.o, do))
-	q := d.Rope(d.NormAgain(s.q, s.qr, w[rowQNorm]), pos, a.rope())
-	k := d.Rope(d.NormAgain(s.k, s.kr, w[rowKNorm]), pos, a.rope())
+	q, k := s.qt, s.kt
+	if !a.keep {
+		q = d.Rope(d.NormAgain(s.q, s.qr, w[rowQNorm]), pos, a.rope())
+		k = d.Rope(d.NormAgain(s.k, s.kr, w[rowKNorm]), pos, a.rope())
+	}
 	dq, dk, dv := d.AttentionBack(compute.AttentionSaved{DO: back[0], Delta: back[1], Q: q, K: k, V: s.v, LSE: s.lse, Pos: pos})
 	rope := a.rope()
 	rope.Back = true
@@ -104,7 +126,11 @@ func (a *attention) BackwardInput(w, gr []tensor.Tensor, dy, pos tensor.Tensor, 
 // BackwardWeight adds the gradients of the projections. The input of the projections is rebuilt: normed and entered again.
 func (a *attention) BackwardWeight(w, gr []tensor.Tensor, s *savedAttention, owed *owedAttention) {
 	d := a.dev
-	h := a.residual.Enter(a.grp, "attention enter again", d.NormAgain(s.x, s.rstd, w[rowNorm1]))
+	n := s.n
+	if !a.keep {
+		n = d.NormAgain(s.x, s.rstd, w[rowNorm1])
+	}
+	h := a.residual.Enter(a.grp, "attention enter again", n)
 	weightGrad(d, gr[rowO], owed.g, s.o)
 	weightGrad(d, gr[rowQ], owed.dq, h)
 	weightGrad(d, gr[rowK], owed.dk, h)

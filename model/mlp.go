@@ -12,10 +12,12 @@ type mlp struct{ block }
 type savedMLP struct {
 	x, rstd  tensor.Tensor // [B, S', H], [B, S']
 	gate, up tensor.Tensor // [B, S or S/C, F/P]
+
+	n, a tensor.Tensor // kept only where nothing is to be rebuilt: the normed input, silu(gate)·up
 }
 
 func (s *savedMLP) tensors() []tensor.Tensor {
-	return []tensor.Tensor{s.x, s.rstd, s.gate, s.up}
+	return present(s.x, s.rstd, s.gate, s.up, s.n, s.a)
 }
 
 // Save computes what Backward will read.
@@ -25,14 +27,25 @@ func (m *mlp) Save(w []tensor.Tensor, x tensor.Tensor) *savedMLP {
 	s.rstd = rstd
 	h := m.residual.Enter(m.grp, "mlp enter", n)
 	s.gate, s.up = d.Contract("bsf", h, w[rowGate]), d.Contract("bsf", h, w[rowUp])
+	if m.keep {
+		s.n, s.a = n, d.SwiGLU(s.gate, s.up)
+	}
 	return s
 }
 
 // Forward is Save and the tail: x + Exit(swiglu·Wdownᵀ).
 func (m *mlp) Forward(w []tensor.Tensor, x tensor.Tensor) (tensor.Tensor, *savedMLP) {
 	d, s := m.dev, m.Save(w, x)
-	y := m.residual.Exit(m.grp, "mlp exit", d.Contract("bsh", d.SwiGLU(s.gate, s.up), w[rowDown]))
+	y := m.residual.Exit(m.grp, "mlp exit", d.Contract("bsh", m.product(s), w[rowDown]))
 	return d.Add(x, y), s
+}
+
+// product is silu(gate)·up, kept or computed.
+func (m *mlp) product(s *savedMLP) tensor.Tensor {
+	if m.keep {
+		return s.a
+	}
+	return m.dev.SwiGLU(s.gate, s.up)
 }
 
 // owedMLP is what the weight gradients need besides saved.
@@ -63,8 +76,12 @@ func (m *mlp) BackwardInput(w []tensor.Tensor, dy tensor.Tensor, s *savedMLP) *o
 // BackwardWeight adds the gradients of the three weights, from a rebuilt input and a rebuilt product.
 func (m *mlp) BackwardWeight(w, gr []tensor.Tensor, s *savedMLP, owed *owedMLP) {
 	d := m.dev
-	weightGrad(d, gr[rowDown], owed.g, d.SwiGLU(s.gate, s.up))
-	h := m.residual.Enter(m.grp, "mlp enter again", d.NormAgain(s.x, s.rstd, w[rowNorm2]))
+	weightGrad(d, gr[rowDown], owed.g, m.product(s))
+	n := s.n
+	if !m.keep {
+		n = d.NormAgain(s.x, s.rstd, w[rowNorm2])
+	}
+	h := m.residual.Enter(m.grp, "mlp enter again", n)
 	weightGrad(d, gr[rowGate], owed.dgate, h)
 	weightGrad(d, gr[rowUp], owed.dup, h)
 }

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"fmt"
+
 	"heddle/comm"
 	"heddle/compute"
 	"heddle/mesh"
@@ -21,6 +23,44 @@ type Model struct {
 	attention attention
 	mlp       mlp
 	head      head
+	policy    Policy
+}
+
+// Policy says what Forward keeps for Backward.
+type Policy struct {
+	Mode  Keep `yaml:"mode" json:"mode"`
+	Every int  `yaml:"every" json:"every"` // with mode full: every n-th layer keeps its input only, the others are selective; 0 counts as 1
+}
+
+// Keep is how much is kept.
+type Keep string
+
+const (
+	Selective Keep = "selective" // what norms, RoPE and SwiGLU made is rebuilt from x, q, k, gate and up
+	All       Keep = "all"       // nothing is rebuilt (collectives of Enter are made again all the same)
+	Full      Keep = "full"      // only a layer's input is kept; Backward runs the layer forward again
+)
+
+// Check refuses a policy that does not exist or has no effect.
+func (p Policy) Check() error {
+	switch {
+	case p.Mode != "" && p.Mode != Selective && p.Mode != All && p.Mode != Full:
+		return fmt.Errorf("model: recompute.mode is %q, want selective, all or full", p.Mode)
+	case p.Every < 0:
+		return fmt.Errorf("model: recompute.every is %d, want 0 or more", p.Every)
+	case p.Every > 1 && p.Mode != Full:
+		return fmt.Errorf("model: recompute.every has no effect with mode %q; hint: recompute.mode=full", p.Mode)
+	}
+	return nil
+}
+
+// full tells whether layer l keeps its input only.
+func (p Policy) full(l int) bool { return p.Mode == Full && l%max(1, p.Every) == 0 }
+
+// Use sets what Forward keeps. It is for before the first step.
+func (m *Model) Use(p Policy) {
+	m.policy = p
+	m.attention.keep, m.mlp.keep = p.Mode == All, p.Mode == All
 }
 
 // New builds the model of one rank. The weights have no values until Shards.Load.
@@ -82,13 +122,17 @@ func (m *Model) Count(batches ...Batch) tensor.Tensor {
 	return m.grp.AllReduceInPlace("token count", n, m.tokenAxes(), mesh.R)
 }
 
-// saved is what one layer keeps for Backward.
+// saved is what one layer keeps for Backward: its halves' saved tensors, or its input x alone.
 type saved struct {
+	x         tensor.Tensor
 	attention *savedAttention
 	mlp       *savedMLP
 }
 
 func (s *saved) tensors() []tensor.Tensor {
+	if s.attention == nil {
+		return []tensor.Tensor{s.x}
+	}
 	return append(s.attention.tensors(), s.mlp.tensors()...)
 }
 
@@ -136,18 +180,40 @@ func (m *Model) forwardLayer(l int, x, pos tensor.Tensor) (tensor.Tensor, *saved
 	d := m.dev
 	d.At("forward", l)
 	w := m.Shards.Gather(l + 1)
-	s := &saved{}
+	s := &saved{x: x}
 	sc := d.Open()
 	y, sa := m.attention.Forward(w.Rows, x, pos)
-	s.attention = sa
+	if m.policy.full(l) {
+		d.Close(sc, y)
+		sc = d.Open()
+		z, _ := m.mlp.Forward(w.Rows, y)
+		d.Close(sc, z)
+		d.Free(y)
+		m.Shards.Release(w)
+		d.Retag(compute.Saved, x)
+		return z, s
+	}
 	d.Close(sc, append(sa.tensors(), y)...)
 	sc = d.Open()
 	z, sm := m.mlp.Forward(w.Rows, y)
-	s.mlp = sm
 	d.Close(sc, append(sm.tensors(), z)...)
 	m.Shards.Release(w)
+	s.attention, s.mlp = sa, sm
 	d.Retag(compute.Saved, s.tensors()...)
 	return z, s
+}
+
+// again runs layer l forward once more, up to what Backward reads.
+func (m *Model) again(w []tensor.Tensor, pos tensor.Tensor, s *saved) {
+	d := m.dev
+	sc := d.Open()
+	y, sa := m.attention.Forward(w, s.x, pos)
+	d.Close(sc, append(sa.tensors(), y)...)
+	sc = d.Open()
+	sm := m.mlp.Save(w, y)
+	d.Close(sc, sm.tensors()...)
+	s.attention, s.mlp = sa, sm
+	d.Retag(compute.Saved, s.tensors()...)
 }
 
 // backwardLayer takes the gradient through layer l and frees what the layer kept.
@@ -155,6 +221,9 @@ func (m *Model) backwardLayer(l int, dy, pos tensor.Tensor, s *saved) tensor.Ten
 	d := m.dev
 	d.At("backward", l)
 	w := m.Shards.Gather(l + 1)
+	if s.attention == nil {
+		m.again(w.Rows, pos, s)
+	}
 	g := m.Shards.OpenGrads(l + 1)
 	sc := d.Open()
 	dx := m.mlp.Backward(w.Rows, g.Rows, dy, s.mlp)

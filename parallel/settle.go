@@ -97,24 +97,25 @@ func (s *Shards) settlePacked(pieces []Piece, set, common mesh.Set) {
 	s.dev.Close(sc)
 }
 
-// SquaredNorm is the squared norm of the whole gradient, the same on every rank: each element is counted by the one rank of
-// its replicas that has coordinate 0 on every axis that copies it.
+// SquaredNorm is the squared norm of the whole gradient, the same on every rank: each element is counted by one of the ranks
+// that hold a copy of it. Copies take turns by piece, so that the work is shared and every rank has a part of the sum.
 func (s *Shards) SquaredNorm() tensor.Tensor {
 	if !s.settled {
 		s.dev.Fail("norm", fmt.Errorf("norm: gradients are not settled"))
 	}
-	every := s.dev.Mesh.Every()
-	sq := s.dev.New(s.dev.Type, "", nil, s.dev.Mesh.Uniform(mesh.P))
+	m := s.dev.Mesh
+	sq := s.dev.New(s.dev.Type, "", nil, m.Uniform(mesh.P))
 	s.dev.Zero(sq)
-	coord := s.dev.Mesh.Coord(s.dev.Rank)
-	for _, p := range s.Pieces() {
-		counts := p.Row.Train
-		for a := range (every &^ s.fsdp).All() {
-			counts = counts && (p.Row.Use[a].Sharded() || coord[a] == 0)
+	for i, p := range s.Pieces() { // the same list on every rank that holds copies
+		var copies mesh.Set
+		for a := range (m.Every() &^ s.fsdp).All() {
+			if !p.Row.Use[a].Sharded() {
+				copies |= 1 << a
+			}
 		}
-		if counts {
+		if p.Row.Train && m.Index(s.dev.Rank, copies) == i%m.Count(copies) {
 			s.dev.AddSumSquares(sq, p.Grad)
 		}
 	}
-	return s.grp.AllReduce("gradient norm", sq, every, mesh.I)
+	return s.grp.AllReduce("gradient norm", sq, m.Every(), mesh.I)
 }

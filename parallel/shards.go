@@ -195,11 +195,11 @@ func (s *Shards) Load(src param.Source) error {
 		s.dev.Zero(s.weights[ui]) // padding is zero for ever
 	}
 	for _, p := range s.Pieces() {
-		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
-		all := make([]float64, box.Elems())
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
 			continue
 		}
+		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
+		all := make([]float64, box.Elems())
 		if err := param.Fill(src, p.Row, box, all); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ type Result struct {
 	Loss   float64
 	Norm   float64              // of the whole gradient, as the optimiser sees it
 	Grads  map[string][]float64 // whole, unpadded, by parameter name
-	Spread float64              // largest difference between two ranks' copies of one gradient element
+	Spread float64              // largest difference between two ranks' copies of a gradient element, the loss or the norm
 	Ranks  []RankResult
 	Step   time.Duration
 }
@@ -30,13 +31,16 @@ type RankResult struct {
 	Memory compute.Memory
 	Calls  []compute.Call
 	Meter  *comm.Meter
+	Loss   float64
+	Norm   float64
 }
 
 // Options of one run.
 type Options struct {
 	On    train.Machine
 	Alter func(*comm.Op) comm.Alteration // plants faults
-	Steps int                            // timed repetitions; 0: one run, untimed
+	Keep  model.Policy
+	Steps int // timed repetitions; 0: one run, untimed
 }
 
 // Gradient runs one batch through a layout and collects the settled gradients of all ranks.
@@ -57,16 +61,17 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		if err != nil {
 			return err
 		}
+		m.Use(o.Keep)
 		if err := m.Shards.Load(in.Weights); err != nil {
 			return err
 		}
 		r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
 		loss, norm := gradient(m, r, in)
-		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter}
+		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter, Loss: loss, Norm: norm}
 		if !o.On.Dry {
-			c.add(m.Shards, r, loss, norm)
+			c.add(m.Shards, r)
 		}
-		r.Dev.Log = nil
+		r.Dev.Log, r.Grp.Meter = nil, nil
 		for i := range o.Steps {
 			r.Grp.Barrier("timing", s.Mesh.Every())
 			start := time.Now()
@@ -78,6 +83,9 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 		}
 		return nil
 	})
+	if err == nil && !o.On.Dry {
+		err = c.finish(in.Config.Table(s))
+	}
 	return res, err
 }
 
@@ -104,12 +112,9 @@ type collector struct {
 	seen map[string][]bool
 }
 
-func (c *collector) add(sh *parallel.Shards, r *train.Rank, loss, norm float64) {
+func (c *collector) add(sh *parallel.Shards, r *train.Rank) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.Index == 0 {
-		c.res.Loss, c.res.Norm = loss, norm
-	}
 	for _, p := range sh.Pieces() {
 		g := r.Dev.Download(p.Grad)
 		if c.res.Grads[p.Row.Name] == nil {
@@ -130,14 +135,18 @@ func (c *collector) add(sh *parallel.Shards, r *train.Rank, loss, norm float64) 
 	}
 }
 
-// complete tells whether every element of every parameter was delivered by some rank.
-func (c *collector) complete(t param.Table) bool {
+// finish compares the ranks' losses and norms and refuses gradients of which some element rests on no rank.
+func (c *collector) finish(t param.Table) error {
+	c.res.Loss, c.res.Norm = c.res.Ranks[0].Loss, c.res.Ranks[0].Norm
+	for _, r := range c.res.Ranks {
+		c.res.Spread = max(c.res.Spread, math.Abs(r.Loss-c.res.Loss), math.Abs(r.Norm-c.res.Norm))
+	}
 	for i := range t {
-		for _, ok := range c.seen[t[i].Name] {
+		for k, ok := range c.seen[t[i].Name] {
 			if !ok {
-				return false
+				return fmt.Errorf("parity: no rank has element %d of the gradient of %s", k, t[i].Name)
 			}
 		}
 	}
-	return true
+	return nil
 }

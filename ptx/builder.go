@@ -25,6 +25,7 @@ type Builder struct {
 	bytes    int // of shared memory
 	bars     map[int]string
 	roles    []RoleInfo
+	role     string // being written
 	cached   map[Op]operand
 	faults   []error
 }
@@ -48,7 +49,11 @@ func (k *Builder) fail(format string, args ...any) { k.failAt(here(1), format, a
 
 func (k *Builder) failAt(l Line, format string, args ...any) {
 	if len(k.faults) < maxFaults {
-		k.faults = append(k.faults, fmt.Errorf("ptx: %s: %s: %s", k.name, l, fmt.Sprintf(format, args...)))
+		where := k.name
+		if k.role != "" {
+			where += ", role " + k.role
+		}
+		k.faults = append(k.faults, fmt.Errorf("ptx: %s: %s: %s", where, l, fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -148,12 +153,12 @@ func (k *Builder) emit(in *Inst) {
 	for _, s := range in.Src {
 		k.use(s, in)
 	}
-	if al := in.Op.aligned(); al > Lane {
+	if al := in.Op.Aligned(); al > Lane {
 		if l := k.controlLevel(0); l < al {
 			k.failAt(in.Line, "%s must be executed by a whole %v together, but stands under a condition that varies by %v", in.Op.Mnemonic(), al, l)
 		}
 	}
-	if in.Guard = k.guard; k.guard.Valid() && (in.Op.aligned() > Lane || in.Op.Has(isa.Alone)) {
+	if in.Guard = k.guard; k.guard.Valid() && (in.Op.Aligned() > Lane || in.Op.Has(isa.Alone)) {
 		k.failAt(in.Line, "%s cannot stand inside When; hint: use If", in.Op.Mnemonic())
 	}
 	k.cur.Nodes = append(k.cur.Nodes, in)

@@ -29,8 +29,8 @@ func (k *Builder) branch(p Pred, then, els func(), line Line) {
 	if els != nil {
 		k.scope(n.Else, p.level, els)
 	}
-	if p.level == Lane && (waits(n.Then) || waits(n.Else)) && k.controlLevel(0) >= Warp {
-		k.WarpSync() // lanes come back at different times
+	if n.Parts() && k.controlLevel(0) >= Warp {
+		k.WarpSync()
 	}
 }
 
@@ -42,18 +42,21 @@ func (k *Builder) condition(p Pred, line Line) {
 	}
 }
 
-// waits tells whether a block holds a loop or a wait: whether its lanes may take different times.
-func waits(b *Block) bool {
+// Parts tells whether the lanes of a warp may leave the construct apart from each other: a condition that varies by lane over a loop, a wait or another
+// synchronising instruction. The builder puts a WarpSync behind such a construct, and the emulator insists on it.
+func (n *If) Parts() bool { return n.Pred.level == Lane && (lasting(n.Then) || lasting(n.Else)) }
+
+func lasting(b *Block) bool {
 	for _, n := range b.Nodes {
 		switch n := n.(type) {
 		case *Loop:
 			return true
 		case *Inst:
-			if n.Op.Has(isa.Blocking) {
+			if n.Op.Has(isa.Sync) || n.Op.Has(isa.Blocking) {
 				return true
 			}
 		case *If:
-			if waits(n.Then) || waits(n.Else) {
+			if lasting(n.Then) || lasting(n.Else) {
 				return true
 			}
 		}
@@ -76,14 +79,20 @@ func (k *Builder) loop(n *Loop, cond func() Pred, body func()) {
 		k.condition(p, n.Line)
 		k.control[len(k.control)-1] = p.level
 		n.Cond.Walk(func(in *Inst) { // from the second round on it runs in the lanes that are left
-			if in.Op.aligned() > p.level {
+			if in.Op.Aligned() > p.level {
 				k.failAt(in.Line, "%s stands in a loop's condition that varies by %v", in.Op.Mnemonic(), p.level)
 			}
 		})
 		k.cur = n.Body
 		body()
 	})
+	if n.Parts() && k.controlLevel(0) >= Warp {
+		k.WarpSync()
+	}
 }
+
+// Parts tells whether the lanes of a warp may leave the loop apart from each other.
+func (n *Loop) Parts() bool { return n.Pred.level == Lane }
 
 // For runs body with i = lo, lo+step, … below hi, unsigned.
 func (k *Builder) For(lo, hi, step U32, body func(i U32)) {
@@ -126,6 +135,8 @@ func (k *Builder) Role(name string, warpgroups, registers int, body func()) {
 		case registers > 0 && registers < at:
 			k.lowerRegisters(registers)
 		}
+		k.role = name
 		body()
+		k.role = ""
 	}, nil, here(1))
 }

@@ -101,8 +101,8 @@ func (o Op) levelOf() (Level, bool) {
 	return 0, false
 }
 
-// aligned is the group whose threads must execute the opcode together; Lane for none.
-func (o Op) aligned() Level {
+// Aligned is the group whose threads must execute the opcode together; Lane for none.
+func (o Op) Aligned() Level {
 	switch {
 	case o.Has(isa.AlignedGroup):
 		return Warpgroup

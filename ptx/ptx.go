@@ -94,17 +94,20 @@ func (*If) node()   {}
 func (*Loop) node() {}
 
 // Walk calls f on every instruction below b, in program order.
-func (b *Block) Walk(f func(*Inst)) {
+func (b *Block) Walk(f func(*Inst)) { b.WalkBlocks(func(in *Inst, _ *Block) { f(in) }) }
+
+// WalkBlocks is Walk with the innermost block that holds each instruction.
+func (b *Block) WalkBlocks(f func(*Inst, *Block)) {
 	for _, n := range b.Nodes {
 		switch n := n.(type) {
 		case *Inst:
-			f(n)
+			f(n, b)
 		case *If:
-			n.Then.Walk(f)
-			n.Else.Walk(f)
+			n.Then.WalkBlocks(f)
+			n.Else.WalkBlocks(f)
 		case *Loop:
-			n.Cond.Walk(f)
-			n.Body.Walk(f)
+			n.Cond.WalkBlocks(f)
+			n.Body.WalkBlocks(f)
 		}
 	}
 }

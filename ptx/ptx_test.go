@@ -71,6 +71,7 @@ func every(t *testing.T) *ptx.Entry {
 	a.StoreU32(u)
 	a.StoreF32(g)
 	a.StoreF32x4([4]ptx.F32{g, g, g, g})
+	a.StoreF32x2([2]ptx.F32{g, g})
 	a.StoreU32x4([4]ptx.U32{u, u, u, u})
 	u = u.Add(a.LoadU32())
 	g = g.Add(a.LoadF32()).Add(a.LoadF32x4()[2])

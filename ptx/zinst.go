@@ -668,6 +668,13 @@ func (v SAddr) StoreF32x4(x [4]F32) {
 	effect(v.k, OpStoreSF32x4, v.operand, x[0].operand, x[1].operand, x[2].operand, x[3].operand)
 }
 
+// StoreF32x2 writes 8 aligned bytes of shared memory.
+//
+// PTX ISA, Data Movement and Conversion: st.shared.v2.f32
+func (v SAddr) StoreF32x2(x [2]F32) {
+	effect(v.k, OpStoreSF32x2, v.operand, x[0].operand, x[1].operand)
+}
+
 // StoreU32x4 writes 16 aligned bytes of shared memory.
 //
 // PTX ISA, Data Movement and Conversion: st.shared.v4.u32

@@ -105,6 +105,7 @@ const (
 	OpStoreSU32           // st.shared.u32
 	OpStoreSF32           // st.shared.f32
 	OpStoreSF32x4         // st.shared.v4.f32
+	OpStoreSF32x2         // st.shared.v2.f32
 	OpStoreSU32x4         // st.shared.v4.u32
 	OpLoadGU32            // ld.global.u32
 	OpLoadGF32            // ld.global.f32
@@ -274,6 +275,7 @@ var ops = [NumOps]opInfo{
 	OpStoreSU32:        {Name: "StoreSU32", PTX: "st.shared.u32 [{0}], {1}", Flags: isa.Flags(0x80)},
 	OpStoreSF32:        {Name: "StoreSF32", PTX: "st.shared.f32 [{0}], {1}", Flags: isa.Flags(0x80)},
 	OpStoreSF32x4:      {Name: "StoreSF32x4", PTX: "st.shared.v4.f32 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x80)},
+	OpStoreSF32x2:      {Name: "StoreSF32x2", PTX: "st.shared.v2.f32 [{0}], {{1}, {2}}", Flags: isa.Flags(0x80)},
 	OpStoreSU32x4:      {Name: "StoreSU32x4", PTX: "st.shared.v4.u32 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x80)},
 	OpLoadGU32:         {Name: "LoadGU32", PTX: "ld.global.u32 {d}, [{0}]", Flags: isa.Flags(0x900)},
 	OpLoadGF32:         {Name: "LoadGF32", PTX: "ld.global.f32 {d}, [{0}]", Flags: isa.Flags(0x900)},

@@ -1,6 +1,9 @@
 package tile
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Atom is a matrix instruction D = A·B + C with its thread-value layouts as data: each maps (thread, value) to the column-major
 // index of an element: A to m + M·k, B to n + N·k, C to m + M·n. An operand in shared memory belongs to no thread: its threads have stride 0.
@@ -33,45 +36,46 @@ func Wgmma(n, elemBytes int, aInRegs bool) (Atom, error) {
 		Join(Leaf(2, m), Leaf(2, 8), Leaf(n/8, 8*m)))
 	a.A = Join(Leaf(threads, 0), Join(Leaf(m, 1), Leaf(k, m)))
 	if aInRegs {
-		a.A = fragment(m, elemBytes, Leaf(4, 16))
+		a.A = fragment(m, k, elemBytes, Leaf(2, 8), Leaf(4, 16))
 	}
 	a.B = Join(Leaf(threads, 0), Join(Leaf(n, 1), Leaf(k, n)))
 	return a, nil
 }
 
-// fragment is an A fragment of 32-bit registers: a register holds 4/elemBytes elements that are neighbours in k; register 1 lies 8 rows further
-// down, register 2 half of k further on. warps, if any, are the outermost threads.
-func fragment(m, elemBytes int, warps ...Layout) Layout {
-	per := 4 / elemBytes
-	threads := append([]Layout{Leaf(4, per*m), Leaf(8, 1)}, warps...)
-	values := []Layout{Leaf(2, 8), Leaf(2, 4*per*m)}
-	if per > 1 {
-		values = append([]Layout{Leaf(per, m)}, values...)
+// fragment is the layout of A and B fragments, (thread, value) → row + rows·k. Four lanes go along k, each with the elements of one register, four bytes of
+// neighbours in k (one element of eight bytes); eight lanes go down the rows. Further registers are first half, 8 rows further down if there is such a
+// mode, and then the next four lanes' worth of k. warps are the outermost threads.
+func fragment(rows, k, elemBytes int, half Layout, warps ...Layout) Layout {
+	per := max(1, 4/elemBytes)
+	threads := append([]Layout{Leaf(4, per*rows), Leaf(8, 1)}, warps...)
+	var values []Layout
+	for _, v := range []Layout{Leaf(per, rows), half, Leaf(k/(4*per), 4*per*rows)} {
+		if v.shape > 1 {
+			values = append(values, v)
+		}
+	}
+	switch len(values) {
+	case 0:
+		return Join(Join(threads...), Leaf(1, 0))
+	case 1:
+		return Join(Join(threads...), values[0])
 	}
 	return Join(Join(threads...), Join(values...))
 }
 
-// MMA is mma.sync.m16n8kK of one warp, by k and bytes of an element: k16 and k8 of 2 bytes (f16, bf16), k8 of 4 (tf32), k32 of 1
-// (8-bit integers, fp8) (PTX ISA 9.7.14.5, "Matrix Fragments for mma.m16n8k…").
+// MMA is mma.sync.m16n8kK of one warp, by k and bytes of an element: k16 or k32 of 1 byte (8-bit integers, fp8), k8 or k16 of 2 (f16, bf16), k4 or k8
+// of 4 (tf32), k4, k8 or k16 of 8 (f64) (PTX ISA 9.7.14.5, "Matrix Fragments for mma.m16n8k…").
 func MMA(k, elemBytes int) (Atom, error) {
 	const m, n = 16, 8
-	a := Atom{Name: fmt.Sprintf("mma.m16n8k%d", k), M: m, N: n, K: k, Threads: Lanes, AInRegs: true, BInRegs: true}
-	a.C = Join(Join(Leaf(4, 2*m), Leaf(8, 1)), Join(Leaf(2, m), Leaf(2, 8)))
-	switch {
-	case elemBytes == 2 && k == 8: // half the registers: no second half of k
-		a.A = Join(Join(Leaf(4, 2*m), Leaf(8, 1)), Join(Leaf(2, m), Leaf(2, 8)))
-		a.B = Join(Join(Leaf(4, 2*n), Leaf(8, 1)), Leaf(2, n))
-	case elemBytes == 2 && k == 16, elemBytes == 1 && k == 32:
-		per := 4 / elemBytes
-		a.A = fragment(m, elemBytes)
-		a.B = Join(Join(Leaf(4, per*n), Leaf(8, 1)), Join(Leaf(per, n), Leaf(2, 4*per*n)))
-	case elemBytes == 4 && k == 8:
-		a.A = fragment(m, elemBytes)
-		a.B = Join(Join(Leaf(4, n), Leaf(8, 1)), Leaf(2, 4*n))
-	default:
-		return Atom{}, fmt.Errorf("tile: no mma.m16n8k%d of %d-byte elements; hint: k16 or k8 of 2 bytes, k8 of 4, k32 of 1", k, elemBytes)
+	ks := map[int][]int{1: {16, 32}, 2: {8, 16}, 4: {4, 8}, 8: {4, 8, 16}}[elemBytes]
+	if !slices.Contains(ks, k) {
+		return Atom{}, fmt.Errorf("tile: no mma.m16n8k%d of %d-byte elements; hint: k16, k32 of 1 byte, k8, k16 of 2, k4, k8 of 4, k4, k8, k16 of 8", k, elemBytes)
 	}
-	return a, nil
+	return Atom{Name: fmt.Sprintf("mma.m16n8k%d", k), M: m, N: n, K: k, Threads: Lanes, AInRegs: true, BInRegs: true,
+		A: fragment(m, k, elemBytes, Leaf(2, 8)),
+		B: fragment(n, k, elemBytes, Leaf(1, 0)),
+		C: Join(Join(Leaf(4, 2*m), Leaf(8, 1)), Join(Leaf(2, m), Leaf(2, 8))),
+	}, nil
 }
 
 // MatrixCopy is ldmatrix or stmatrix of x 8 × 8 matrices of 2-byte elements. Both layouts map (thread, value) to row + 8·column + 64·matrix:

@@ -88,6 +88,21 @@ func TestMMALayoutsAgainstTheISA(t *testing.T) {
 				return g + pick(i >= 4 && i < 8 || i >= 12, 8), in*4 + i&3 + pick(i >= 8, 16)
 			},
 			func(g, in, i int) (int, int) { return g, in*4 + i&3 + pick(i >= 4, 16) }},
+		{16, 1,
+			func(g, in, i int) (int, int) { return g + pick(i >= 4, 8), in*4 + i&3 },
+			func(g, in, i int) (int, int) { return g, in*4 + i }},
+		{4, 4,
+			func(g, in, i int) (int, int) { return g + pick(i == 1, 8), in },
+			func(g, in, i int) (int, int) { return g, in }},
+		{4, 8,
+			func(g, in, i int) (int, int) { return g + pick(i == 1, 8), in },
+			func(g, in, i int) (int, int) { return g, in }},
+		{8, 8,
+			func(g, in, i int) (int, int) { return g + pick(i&1 == 1, 8), in + pick(i >= 2, 4) },
+			func(g, in, i int) (int, int) { return g, in + 4*i }},
+		{16, 8,
+			func(g, in, i int) (int, int) { return g + pick(i&1 == 1, 8), in + i/2*4 },
+			func(g, in, i int) (int, int) { return g, in + 4*i }},
 	} {
 		m := Must(MMA(c.k, c.bytes))
 		covers(t, m.Name+" A", m.A, 16*c.k)
@@ -156,6 +171,7 @@ func TestImpossibleAtomsAreRefused(t *testing.T) {
 		"n 264":  func() error { _, err := Wgmma(264, 2, false); return err },
 		"3 byte": func() error { _, err := Wgmma(64, 3, false); return err },
 		"k 16":   func() error { _, err := MMA(16, 4); return err },
+		"f16 k4": func() error { _, err := MMA(4, 2); return err },
 		"x3":     func() error { _, err := Matrices(3, false); return err },
 	} {
 		if f() == nil {

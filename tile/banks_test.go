@@ -107,8 +107,9 @@ func TestConflictsAgainstBruteForce(t *testing.T) {
 				}
 			}
 		}
-		if got := Must(a.Conflicts()).Wavefronts; got != passes {
-			t.Fatalf("seed %d: %+v: %d wavefronts, want %d", seed, a, got, passes)
+		got := Must(a.Conflicts())
+		if fast, phases := a.Wavefronts(); got.Wavefronts != passes || fast != passes || phases != got.Phases {
+			t.Fatalf("seed %d: %+v: %d and %d wavefronts, want %d, in %d and %d phases", seed, a, got.Wavefronts, fast, passes, got.Phases, phases)
 		}
 	}
 }
@@ -180,5 +181,16 @@ func TestPatternsCoverTheBufferOnce(t *testing.T) {
 		if _, err := bad.Accesses(MatrixX4, 16); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
+	}
+}
+
+func BenchmarkWavefronts(b *testing.B) {
+	a := column(128, 0)
+	for i := range a.Addr {
+		a.Addr[i] = i * 128 % 4096
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Wavefronts()
 	}
 }

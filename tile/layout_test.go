@@ -60,12 +60,17 @@ func TestHostileLayoutsAreRefused(t *testing.T) {
 			t.Errorf("%.40q: got %v, %v, want an error with %q", text, l, err, want)
 		}
 	}
+	if _, err := Parse("(1" + strings.Repeat(",1", MaxLeaves-1) + "):(0" + strings.Repeat(",0", MaxLeaves-1) + ")"); err != nil {
+		t.Errorf("as many leaves as there may be: %v", err)
+	}
 	huge := Leaf(1<<40, 1<<40)
 	for name, f := range map[string]func() error{
 		"compose":  func() error { _, err := Compose(Leaf(1<<40, 1<<8), Leaf(2, 1<<41)); return err },
 		"compose2": func() error { _, err := Compose(huge, Leaf(2, 1)); return err },
 		"product":  func() error { _, err := Leaf(1<<30, 1).Product(Leaf(1<<30, 1)); return err },
 		"table":    func() error { _, err := Leaf(1<<30, 1).Table(1 << 20); return err },
+		"shape":    func() error { _, err := Leaf(1<<49, 0).Divide(Leaf(1, 1)); return err },
+		"stride":   func() error { _, err := Leaf(1, 1<<50).Divide(Leaf(1, 1)); return err },
 		"rank":     func() error { _, err := Leaf(4, 1).DivideModes(Tile(2, 2)); return err },
 		"size":     func() error { _, err := Leaf(4, 1).Complement(0); return err },
 		"zero":     func() error { _, err := Leaf(4, 1).Divide(Layout{}); return err },

@@ -85,6 +85,15 @@ func SwizzleModes() []SwizzleMode {
 	return []SwizzleMode{Swizzle128, Swizzle64, Swizzle32, SwizzleNone}
 }
 
+func (m SwizzleMode) check() error {
+	for _, known := range SwizzleModes() {
+		if m == known {
+			return nil
+		}
+	}
+	return fmt.Errorf("tile: swizzle mode of %d bytes; hint: 16 (none), 32, 64 or 128", int(m))
+}
+
 // SwizzleModeFor is the widest mode whose row divides rowBytes; ok is false if not even 16 bytes do.
 func SwizzleModeFor(rowBytes int) (m SwizzleMode, ok bool) {
 	for _, m := range SwizzleModes() {

@@ -61,6 +61,11 @@ func TestParseSwizzle(t *testing.T) {
 			t.Errorf("%s: got %v, want an error", text, s)
 		}
 	}
+	for _, text := range []string{"0,0,48", "0,48,0", "24,0,24"} { // the bounds themselves
+		if _, err := ParseSwizzle(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 	c := Composed{Swizzle{3, 4, 3}, 128, Rows(8, 128)}
 	if got := c.String(); got != "Sw<3,4,3> o 128 o (8,128):(128,1)" || c.At(1, 0) != 256^2<<4 {
 		t.Errorf("got %s, %d", got, c.At(1, 0))

@@ -7,7 +7,10 @@
 // Refused, always with an error: shapes below 1, negative strides, more than MaxLeaves leaves, nesting deeper than MaxDepth, anything whose
 // size or offsets pass MaxOffset, and algebra that has no answer (a stride that does not divide, a complement of overlapping modes).
 //
-// Start with Layout and Parse (layout.go, parse.go), then Compose and Complement (algebra.go): the rest is built of those two.
+// Start with Layout and Parse (layout.go, parse.go), then Compose and Complement (algebra.go): Divide, Product and their kin (divide.go) are built of
+// those two. Apart from one another stand: Swizzle and its hardware modes (swizzle.go), wgmma descriptors (operand.go), the banks (banks.go, pattern.go,
+// suggest.go), instructions as layouts (atoms.go), tile orders and what they read (schedule.go, wave.go, l2.go), and what a GEMM tile takes of a chip
+// (depth.go, depthrules.go, nearest.go, epilogue.go). Package tile/view puts them before a reader.
 package tile
 
 import "math/bits"

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"fmt"
 	"unicode"
 	"unicode/utf8"
 )
@@ -209,4 +210,18 @@ func whitespace(text []byte, lines bool) int {
 		return last
 	}
 	return end
+}
+
+var splitNames = [...]string{GPT2: "gpt2", Qwen2: "qwen2", Llama3: "llama3", SmolLM: "smollm"}
+
+func (s Split) String() string { return splitNames[s] }
+
+// SplitNamed returns the rule of a name: gpt2, qwen2, llama3 or smollm.
+func SplitNamed(name string) (Split, error) {
+	for s, n := range splitNames {
+		if n == name {
+			return Split(s), nil
+		}
+	}
+	return 0, &Error{Err: fmt.Errorf("split %q, want one of %q", name, splitNames)}
 }

@@ -30,7 +30,7 @@ func Train(docs iter.Seq[[]byte], o TrainOptions) (*Tokenizer, error) {
 	}
 	merges := o.VocabSize - 256 - len(o.Specials)
 	if merges < 0 || o.VocabSize > maxVocab {
-		return nil, fmt.Errorf("token: train: vocabulary of %d, want %d (bytes and special tokens) to %d", o.VocabSize, 256+len(o.Specials), maxVocab)
+		return nil, &Error{Err: fmt.Errorf("train: vocabulary of %d, want %d (bytes and special tokens) to %d", o.VocabSize, 256+len(o.Specials), maxVocab)}
 	}
 	tr := newTrainer(merges)
 	tr.count(docs, o.Split)

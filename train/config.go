@@ -17,17 +17,20 @@ type Config struct {
 	Optim    optim.Config    `yaml:"optim" json:"optim"`
 	Schedule optim.Schedule  `yaml:"schedule" json:"schedule"`
 
-	Seq        int    `yaml:"seq" json:"seq"`               // S, tokens of a sequence
-	Batch      int    `yaml:"batch" json:"batch"`           // sequences of a global batch
-	Accumulate int    `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
-	Steps      int    `yaml:"steps" json:"steps"`
-	Seed       uint64 `yaml:"seed" json:"seed"`
-	DType      string `yaml:"dtype" json:"dtype"`             // f32 or f64
-	EvalEvery  int    `yaml:"eval_every" json:"eval_every"`   // steps between evaluations; 0: at the end only
-	EvalBytes  int64  `yaml:"eval_bytes" json:"eval_bytes"`   // of held-out text, whole files, to evaluate on; 0: all of it
-	Samples    int    `yaml:"samples" json:"samples"`         // tokens of each sample at the end; 0: none
-	TraceSteps int    `yaml:"trace_steps" json:"trace_steps"` // steps recorded in trace.json, from the third on
-	Out        string `yaml:"out" json:"out"`                 // the run's folder; empty: runs/ and the time
+	Seq        int          `yaml:"seq" json:"seq"`               // S, tokens of a sequence
+	Batch      int          `yaml:"batch" json:"batch"`           // sequences of a global batch
+	Recompute  model.Policy `yaml:"recompute" json:"recompute"`   // what Forward keeps for Backward
+	Accumulate int          `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
+	Steps      int          `yaml:"steps" json:"steps"`
+	Seed       uint64       `yaml:"seed" json:"seed"`
+	DType      string       `yaml:"dtype" json:"dtype"`             // f32 or f64
+	EvalEvery  int          `yaml:"eval_every" json:"eval_every"`   // steps between evaluations; 0: at the end only
+	EvalBytes  int64        `yaml:"eval_bytes" json:"eval_bytes"`   // of held-out text, whole files, to evaluate on; 0: all of it
+	Samples    int          `yaml:"samples" json:"samples"`         // tokens of each sample at the end; 0: none
+	TraceSteps int          `yaml:"trace_steps" json:"trace_steps"` // steps recorded in trace.json, from the third on
+	SaveEvery  int          `yaml:"save_every" json:"save_every"`   // steps between checkpoints; 0: none
+	Keep       int          `yaml:"keep" json:"keep"`               // newest checkpoints that stay; 0: all
+	Out        string       `yaml:"out" json:"out"`                 // the run's folder; empty: runs/ and the time
 }
 
 // Data is the text of a run.
@@ -41,12 +44,13 @@ type Data struct {
 // Default is the main job: four ranks, fsdp 2 × tp 2 with Megatron sequence parallelism, a small Qwen3.
 func Default() Config {
 	return Config{
-		Model:    model.Config{Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.02},
-		Parallel: parallel.Layout{DP: 1, FSDP: 2, PP: 1, CP: 1, TP: 2, SP: "megatron"},
-		Data:     Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
-		Optim:    optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
-		Schedule: optim.Schedule{Peak: 5e-3, Floor: 0.1, Warmup: 20},
-		Seq:      256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2,
+		Model:     model.Config{Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.02},
+		Parallel:  parallel.Layout{DP: 1, FSDP: 2, PP: 1, CP: 1, TP: 2, SP: "megatron"},
+		Data:      Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
+		Optim:     optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
+		Schedule:  optim.Schedule{Peak: 5e-3, Floor: 0.1, Warmup: 20},
+		Recompute: model.Policy{Mode: model.Selective, Every: 1},
+		Seq:       256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
 	}
 }
 
@@ -63,7 +67,7 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	for _, x := range []struct {
 		name string
 		n    int
-	}{{"eval_every", c.EvalEvery}, {"samples", c.Samples}, {"trace_steps", c.TraceSteps}, {"schedule.warmup", c.Schedule.Warmup}} {
+	}{{"eval_every", c.EvalEvery}, {"samples", c.Samples}, {"trace_steps", c.TraceSteps}, {"save_every", c.SaveEvery}, {"keep", c.Keep}, {"schedule.warmup", c.Schedule.Warmup}} {
 		if x.n < 0 {
 			return nil, fmt.Errorf("train: %s is %d, want 0 or more", x.name, x.n)
 		}
@@ -83,6 +87,9 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d", c.Samples, c.Seq)
 	}
 	if err := c.Model.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.Recompute.Check(); err != nil {
 		return nil, err
 	}
 	s, err := parallel.New(c.Parallel, parallel.Heads{G: c.Model.KV, R: c.Model.Rep()})

@@ -1,7 +1,9 @@
 package train
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,6 +46,40 @@ func Create(path, config string, args []string) (*Folder, error) {
 	}
 	var err error
 	if f.metrics, err = os.OpenFile(filepath.Join(path, "metrics.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return f, nil
+}
+
+// Reopen opens the folder of a run that goes on after the given step. Lines of metrics.jsonl about later steps, which the run will write anew, are
+// dropped, and so is a last line that was cut.
+func Reopen(path string, step int) (*Folder, error) {
+	f := &Folder{Path: path, start: time.Now(), last: time.Now()}
+	name := filepath.Join(path, "metrics.jsonl")
+	text, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	var kept []byte
+	for text := range bytes.Lines(text) {
+		var l line
+		if json.Unmarshal(text, &l) != nil || !bytes.HasSuffix(text, []byte("\n")) || l.Step > step {
+			continue
+		}
+		kept = append(kept, text...)
+		f.tokens = max(f.tokens, l.Tokens)
+		f.start = time.Now().Add(-time.Duration(l.Wall * float64(time.Second))) // wall time goes on too
+		if l.Loss != nil {
+			f.points.train = append(f.points.train, report.Point{X: float64(l.Tokens), Y: *l.Loss})
+		}
+		if l.Val != nil {
+			f.points.val = append(f.points.val, report.Point{X: float64(l.Tokens), Y: *l.Val})
+		}
+	}
+	if err := f.write("metrics.jsonl", func(w io.Writer) error { _, err := w.Write(kept); return err }); err != nil {
+		return nil, err
+	}
+	if f.metrics, err = os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	return f, nil
@@ -113,6 +149,9 @@ func (f *Folder) Finish(j *Job, r *Result) error {
 }
 
 func (f *Folder) model(j *Job, r *Result) error {
+	if err := os.RemoveAll(filepath.Join(f.Path, "model")); err != nil { // of a run that was stopped before; its checkpoint is there
+		return fmt.Errorf("train: %w", err)
+	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
 		table := j.Config.Model.Table(j.Scheme)
 		if err := r.Weights.WriteHF(filepath.Join(dir, "model.safetensors"), table); err != nil {

@@ -20,6 +20,8 @@ type Job struct {
 	Corpus    *data.Corpus
 	Loader    *data.Loader
 	Eval      *data.Eval
+
+	Checkpoints Checkpoints
 }
 
 // Invalid marks an error in configuration or data, found before anything was written.

@@ -85,13 +85,26 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	n := j.Scheme.Mesh.Size()
 	res := &Result{Weights: &Whole{}, Traces: make([]*trace.Recorder, n)}
 	meters, memory := make([]*comm.Meter, n), make([]compute.Memory, n)
-	feed := j.feed(ctx, n)
-	err := Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
+	begin, err := j.begin()
+	if err != nil {
+		return nil, err
+	}
+	if c := j.Checkpoints.From; c != nil {
+		defer c.Close()
+	}
+	saver := j.saver()
+	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
+	err = Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
 		t, err := newTrainer(r, j.Config, j.Scheme)
 		if err != nil {
 			return err
 		}
-		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0}
+		if c := j.Checkpoints.From; c != nil {
+			if err := t.load(c); err != nil {
+				return err
+			}
+		}
+		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0, at: begin, first: begin.step, saver: saver}
 		w.rec = trace.NewRecorder(r.Index)
 		res.Traces[r.Index] = w.rec
 		if err := w.train(feed.to[r.Index]); err != nil {
@@ -121,10 +134,11 @@ func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Use(c.Recompute)
 	if err := m.Shards.Load(m.Shards.Table.Init(c.Seed)); err != nil {
 		return nil, err
 	}
-	return &trainer{Rank: r, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil
+	return &trainer{Rank: r, scheme: s, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil
 }
 
 // worker is one rank's way through a run. The lead rank reports.
@@ -135,35 +149,49 @@ type worker struct {
 	on   func(Event)
 	lead bool
 	rec  *trace.Recorder
+
+	at    position
+	first int    // steps done before this process
+	saver *saver // nil: none
 }
 
-func (w *worker) train(batches <-chan *data.Batch) error {
+func (w *worker) train(batches <-chan fed) error {
 	c := &w.job.Config
 	schedule := c.Schedule
 	schedule.Steps = c.Steps
-	start, tokens := time.Now(), int64(0)
-	for step := 1; ; step++ {
+	start := time.Now()
+	for step := w.first + 1; ; step++ {
 		b, ok := <-batches
 		if !ok {
 			break
 		}
-		w.watch(step)
+		w.watch(step - w.first)
 		lr := schedule.At(step - 1)
-		loss, norm, err := w.step(b, c.Accumulate, lr)
+		loss, norm, err := w.step(b.Batch, c.Accumulate, lr)
 		if err != nil {
 			return &StepError{Step: step, Err: err}
 		}
-		tokens += int64(b.Tokens)
+		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
 		if w.lead {
-			m := Metrics{Step: step, Tokens: tokens, Loss: loss, GradNorm: norm, LR: lr}
-			w.res.Steps, w.res.Tokens, w.res.Train = step, tokens, append(w.res.Train, m)
+			m := Metrics{Step: step, Tokens: w.at.tokens, Loss: loss, GradNorm: norm, LR: lr}
+			w.res.Steps, w.res.Tokens, w.res.Train = step, w.at.tokens, append(w.res.Train, m)
 			w.on(Event{Step: &m})
+		}
+		if w.saver != nil && step%c.SaveEvery == 0 { // before evaluating, which may fail
+			if err := w.saver.save(w.trainer, w.at); err != nil {
+				return err
+			}
 		}
 		if c.EvalEvery > 0 && step%c.EvalEvery == 0 && step < c.Steps {
 			w.glance(w.job.Eval, step)
 		}
 	}
 	w.Dev.Rec = nil
+	if w.saver != nil && w.at.step > w.first && w.at.step%c.SaveEvery != 0 {
+		if err := w.saver.save(w.trainer, w.at); err != nil {
+			return err
+		}
+	}
 	if w.lead {
 		w.res.TrainTime = time.Since(start)
 	}
@@ -179,14 +207,15 @@ type StepError struct {
 func (e *StepError) Error() string { return "step " + strconv.Itoa(e.Step) + ": " + e.Err.Error() }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// watch turns recording on for the steps that trace.json shows, and metering on after the first step, which is not like the
-// others (memory is fresh).
+// watch turns recording on for the steps of this process that trace.json shows, and metering on after its first step, which is
+// not like the others (memory is fresh).
 func (w *worker) watch(step int) {
-	if step == 2 || step == 1 && w.job.Config.Steps == 1 {
+	steps := w.job.Config.Steps - w.first
+	if step == 2 || step == 1 && steps == 1 {
 		w.Grp.Meter = comm.NewMeter()
 	}
 	w.Dev.Rec = nil
-	if from := min(3, w.job.Config.Steps); step >= from && step < from+w.job.Config.TraceSteps {
+	if from := min(3, steps); step >= from && step < from+w.job.Config.TraceSteps {
 		w.Dev.Rec = spans{w.rec}
 	}
 }
@@ -235,19 +264,25 @@ func (c *Config) window(n int) int {
 	return min(c.Seq, (n+step-1)/step*step)
 }
 
+// fed is a batch and where the data goes on after it. The loader itself is batches ahead of the ranks.
+type fed struct {
+	*data.Batch
+	after data.Cursor
+}
+
 // feed gives every rank the same batches. When the context ends, every rank has got the same number of them.
 type feed struct {
-	to   []chan *data.Batch
+	to   []chan fed
 	err  error
 	quit chan struct{}
 	done chan struct{}
 	cut  bool
 }
 
-func (j *Job) feed(ctx context.Context, ranks int) *feed {
+func (j *Job) feed(ctx context.Context, ranks, steps int) *feed {
 	f := &feed{quit: make(chan struct{}), done: make(chan struct{})}
 	for range ranks {
-		f.to = append(f.to, make(chan *data.Batch, 1))
+		f.to = append(f.to, make(chan fed, 1))
 	}
 	go func() {
 		defer close(f.done)
@@ -256,7 +291,7 @@ func (j *Job) feed(ctx context.Context, ranks int) *feed {
 				close(c)
 			}
 		}()
-		for range j.Config.Steps {
+		for range steps {
 			if ctx.Err() != nil {
 				f.cut = true
 				return
@@ -266,9 +301,10 @@ func (j *Job) feed(ctx context.Context, ranks int) *feed {
 				f.err = err
 				return
 			}
+			after := j.Loader.Cursor()
 			for _, c := range f.to {
 				select {
-				case c <- b:
+				case c <- fed{b, after}:
 				case <-f.quit:
 					return
 				}

@@ -7,13 +7,15 @@ import (
 	"heddle/data"
 	"heddle/model"
 	"heddle/optim"
+	"heddle/parallel"
 )
 
 // trainer is one rank's model and optimiser.
 type trainer struct {
 	*Rank
-	model *model.Model
-	opt   *optim.AdamW
+	scheme *parallel.Scheme
+	model  *model.Model
+	opt    *optim.AdamW
 }
 
 // Metrics are what one step reports; the same on every rank.
@@ -42,7 +44,7 @@ func (t *trainer) step(b *data.Batch, micro int, lr float64) (loss, norm float64
 	for _, b := range batches[1:] {
 		d.AddInto(sum, t.model.Gradients(b, count))
 	}
-	mine := d.Read(sum, 1)
+	mine := d.ReadPart(sum, 1)
 	total := t.model.Total(sum)
 	loss = d.Read(total, 1) / d.Read(count, 1)
 	norm = t.opt.Step(lr)

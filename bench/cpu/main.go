@@ -2,6 +2,7 @@
 // in one run, and prints JSON on stdout:
 //
 //	go run ./bench/cpu -threads 1,2 > bench/results/cpu-gemm.json
+//	go run ./bench/cpu -what kernels > bench/results/cpu-kernels.json
 //	go run ./bench/cpu -only square -peer=false
 package main
 
@@ -23,7 +24,10 @@ type report struct {
 	Command, Date, Machine, Go, Set, Peer string
 	Rounds                                int
 	Each                                  string
-	Gemm                                  []result
+	Load                                  string            `json:",omitempty"` // of the machine when it began, from /proc/loadavg
+	Gemm                                  []result          `json:",omitempty"`
+	Rows                                  []rowResult       `json:",omitempty"`
+	Attention                             []attentionResult `json:",omitempty"`
 }
 
 func main() {
@@ -34,6 +38,7 @@ func main() {
 }
 
 func run() error {
+	what := flag.String("what", "gemm", "gemm or kernels")
 	threads := flag.String("threads", "1", "thread counts, comma-separated")
 	only := flag.String("only", "", "rows whose description contains this")
 	peer := flag.Bool("peer", true, "measure OpenBLAS beside")
@@ -50,8 +55,28 @@ func run() error {
 	}
 	r := report{Command: "go run ./bench/cpu " + strings.Join(os.Args[1:], " "), Date: time.Now().UTC().Format(time.RFC3339),
 		Machine: machine(), Go: runtime.Version(), Set: blas.BestSet().String(), Rounds: *rounds, Each: each.String()}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		r.Load = strings.TrimSpace(string(load))
+	}
+	switch *what {
+	case "gemm":
+		if err := gemm(&r, counts, *only, *peer, *each); err != nil {
+			return err
+		}
+	case "kernels":
+		r.Rows, r.Attention = runRows(*rounds, *each), runAttention(*rounds, *each)
+	default:
+		return fmt.Errorf("bench: what %q, want gemm or kernels", *what)
+	}
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", " ")
+	return enc.Encode(r)
+}
+
+// gemm fills the report's table of products.
+func gemm(r *report, counts []int, only string, peer bool, each time.Duration) error {
 	var lib *openblas
-	if *peer {
+	if peer {
 		var err error
 		if lib, err = openOpenBLAS(); err != nil {
 			return err
@@ -60,18 +85,16 @@ func run() error {
 	}
 	var shapes []shape
 	for _, s := range table() {
-		if strings.Contains(s.What, *only) {
+		if strings.Contains(s.What, only) {
 			shapes = append(shapes, s)
 		}
 	}
-	rows, err := runTable(counts, shapes, lib, *rounds, *each)
+	rows, err := runTable(counts, shapes, lib, r.Rounds, each)
 	if err != nil {
 		return err
 	}
 	r.Gemm = rows
-	enc := json.NewEncoder(os.Stdout)
-	enc.SetIndent("", " ")
-	return enc.Encode(r)
+	return nil
 }
 
 // machine is the processor's name, from /proc/cpuinfo where there is one, and

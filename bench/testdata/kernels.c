@@ -34,7 +34,7 @@ int fake_kernel(const char *name, void **p) {
 	}
 	if (!strcmp(name, "delay")) return *(uint64_t *)p[0] > 1000 ? 0 : 1;
 	// the built kernel is handed tiles of 256×256 and steps of 64
-	if (!strcmp(name, "gemm_bf16")) return product(*(uint32_t *)p[3] * 256, *(uint32_t *)p[4] * 256, *(uint32_t *)p[5] * 64, 0, *(void **)p[0], *(void **)p[1], *(void **)p[2]);
+	if (!strcmp(name, "gemm")) return product(*(uint32_t *)p[3] * 256, *(uint32_t *)p[4] * 256, *(uint32_t *)p[5] * 64, 0, *(void **)p[0], *(void **)p[1], *(void **)p[2]);
 	int k0 = 0;
 #ifdef WRONG
 	k0 = 64;

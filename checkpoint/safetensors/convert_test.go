@@ -118,18 +118,33 @@ func TestRoundingIsToNearestEven(t *testing.T) {
 	}
 }
 
-// The fast path from float32 to BF16 equals the general one.
-func TestFastBF16EqualsNarrow(t *testing.T) {
+// The fast path from float32 equals the general one: on random bits, on every code's value, and around the middle of every pair of neighbours.
+func TestFloat32PathEqualsNarrow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	values := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, 1e-45, 1, 1.00390625, 1.01171875}
-	for range 200_000 {
-		values = append(values, math.Float32frombits(rng.Uint32()))
+	random := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, math.SmallestNonzeroFloat32}
+	for range 100_000 {
+		random = append(random, math.Float32frombits(rng.Uint32()))
 	}
-	got := encodeBF16(nil, values)
-	for i, v := range values {
-		want := narrow(float64(v), 8, 7, true)
-		if g := uint32(le.Uint16(got[2*i:])); g != want {
-			t.Fatalf("%g (%#x): got %#x, want %#x", v, math.Float32bits(v), g, want)
+	for _, f := range floatFormats {
+		values := random
+		for code := range uint32(1) << (f.e + f.m) {
+			lo, hi := definition(code, f.e, f.m, f.infinite), definition(code+1, f.e, f.m, f.infinite)
+			mid := float32(lo + (hi-lo)/2)
+			values = append(values, float32(lo), mid, math.Nextafter32(mid, float32(lo)), math.Nextafter32(mid, float32(hi)), -mid)
+		}
+		got := encodeFloat32s(nil, f.d, values)
+		for i, v := range values {
+			b := got[i*f.d.Size() : (i+1)*f.d.Size()]
+			want := narrow(float64(v), f.e, f.m, f.infinite)
+			var back [1]float32
+			decodeFloats(f.d, b, back[:])
+			if v != v {
+				if back[0] == back[0] {
+					t.Fatalf("%s: NaN became %g", f.d, back[0])
+				}
+			} else if !bytes.Equal(b, []byte{byte(want), byte(want >> 8)}[:len(b)]) {
+				t.Fatalf("%s: %g (%#x): got % x, want %#x", f.d, v, math.Float32bits(v), b, want)
+			}
 		}
 	}
 }

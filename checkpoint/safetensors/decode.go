@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"heddle/num"
 )
 
 var le = binary.LittleEndian
@@ -17,19 +19,19 @@ func decodeFloats[T float32 | float64](d DType, src []byte, dst []T) error {
 		}
 	case BF16:
 		for i := range dst {
-			dst[i] = T(math.Float32frombits(uint32(le.Uint16(src[2*i:])) << 16))
+			dst[i] = T(num.FromBF16(le.Uint16(src[2*i:])))
 		}
 	case F16:
 		for i := range dst {
-			dst[i] = T(fromF16(le.Uint16(src[2*i:])))
+			dst[i] = T(num.FromF16(le.Uint16(src[2*i:])))
 		}
-	case F8E5M2: // the upper byte of an F16
+	case F8E5M2:
 		for i := range dst {
-			dst[i] = T(fromF16(uint16(src[i]) << 8))
+			dst[i] = T(num.FromE5M2(src[i]))
 		}
 	case F8E4M3:
 		for i := range dst {
-			dst[i] = T(fromE4M3(src[i]))
+			dst[i] = T(num.FromE4M3(src[i]))
 		}
 	case F64:
 		for i := range dst {
@@ -93,32 +95,4 @@ func decodeInts(d DType, src []byte, dst []int64) error {
 		}
 	}
 	return nil
-}
-
-// fromF16 widens an IEEE 754 binary16: S.EEEEE.MMMMMMMMMM.
-func fromF16(b uint16) float32 {
-	sign, exp, frac := uint32(b>>15)<<31, uint32(b>>10&31), uint32(b&0x3ff)
-	switch exp {
-	case 31: // infinity or NaN
-		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
-	case 0: // zero or subnormal: frac · 2^-24, exact in float32
-		return math.Float32frombits(sign | math.Float32bits(float32(frac)*0x1p-24))
-	}
-	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
-}
-
-// fromE4M3 widens S.EEEE.MMM with bias 7 (Micikevicius et al. 2022, table 1).
-func fromE4M3(b uint8) float32 {
-	exp, frac := int(b>>3&15), float64(b&7)
-	v := math.Ldexp(1+frac/8, exp-7)
-	switch {
-	case b&0x7f == 0x7f:
-		v = math.NaN()
-	case exp == 0:
-		v = math.Ldexp(frac, -9)
-	}
-	if b&0x80 != 0 {
-		v = -v
-	}
-	return float32(v)
 }

@@ -49,3 +49,11 @@ func (d DType) Size() int {
 	}
 	return 0
 }
+
+func (d DType) isFloat() bool {
+	switch d {
+	case F64, F32, F16, BF16, F8E4M3, F8E5M2:
+		return true
+	}
+	return false
+}

@@ -3,12 +3,14 @@ package safetensors
 import (
 	"fmt"
 	"math"
+
+	"heddle/num"
 )
 
 // encodeFloats appends v as type d; see encodeFloat.
 func encodeFloats[T float32 | float64](dst []byte, d DType, v []T) ([]byte, error) {
-	if v, ok := any(v).([]float32); ok && d == BF16 {
-		return encodeBF16(dst, v), nil
+	if v, ok := any(v).([]float32); ok && d.isFloat() {
+		return encodeFloat32s(dst, d, v), nil
 	}
 	var err error
 	for i, x := range v {
@@ -29,15 +31,33 @@ func encodeInts(dst []byte, d DType, v []int64) ([]byte, error) {
 	return dst, nil
 }
 
-// encodeBF16 is narrow(v, 8, 7, true) for the common case: add half a unit, less one where the kept part is even, and cut.
-func encodeBF16(dst []byte, v []float32) []byte {
-	for _, x := range v {
-		b := math.Float32bits(x)
-		if x != x {
-			dst = le.AppendUint16(dst, uint16(b>>16)&0x8000|0x7fc0)
-			continue
+// encodeFloat32s is encodeFloat for floats that are float32 already: no second rounding can happen, so the conversions of num serve.
+func encodeFloat32s(dst []byte, d DType, v []float32) []byte {
+	switch d {
+	case F64:
+		for _, x := range v {
+			dst = le.AppendUint64(dst, math.Float64bits(float64(x)))
 		}
-		dst = le.AppendUint16(dst, uint16((b+0x7fff+b>>16&1)>>16))
+	case F32:
+		for _, x := range v {
+			dst = le.AppendUint32(dst, math.Float32bits(x))
+		}
+	case BF16:
+		for _, x := range v {
+			dst = le.AppendUint16(dst, num.ToBF16(x))
+		}
+	case F16:
+		for _, x := range v {
+			dst = le.AppendUint16(dst, num.ToF16(x))
+		}
+	case F8E5M2:
+		for _, x := range v {
+			dst = append(dst, num.ToE5M2(x))
+		}
+	case F8E4M3:
+		for _, x := range v {
+			dst = append(dst, num.ToE4M3(x))
+		}
 	}
 	return dst
 }

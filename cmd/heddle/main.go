@@ -21,10 +21,16 @@ type commands struct {
 	JSON  bool   `help:"Print the result as one JSON object on stdout."`
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
-	Gemm    gemmCmd    `cmd:"" help:"Hopper GEMMs against cuBLAS."`
-	Doctor  doctorCmd  `cmd:"" help:"What this machine has for heddle, and what follows."`
-	Train   trainCmd   `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
+	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
+	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
+	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
+	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
+	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
+	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
+	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
 }
 
 type versionCmd struct{}

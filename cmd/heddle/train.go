@@ -20,18 +20,27 @@ type trainCmd struct {
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
 	Data        []string `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
+	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
+	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed."`
 	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
 	DryRun      bool     `help:"Print configuration, parameters, memory, steps and tokens, and stop."`
+
+	step int // of --resume; -1: the newest
 }
 
 func (trainCmd) Help() string {
 	return `heddle train
     trains a small Qwen3 on the Go source tree with four local ranks (fsdp 2 × tp 2, Megatron sequence parallelism)
+heddle train --resume=runs/20260101-120000
+    goes on from the newest checkpoint of that run, bit for bit as if it had not stopped
 heddle train steps=500 parallel.fsdp=1 parallel.cp=2 parallel.tp=1 parallel.sp=ulysses --data ./notes --nproc 2
     two ranks, Ulysses, one's own text`
 }
 
 func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
+	if err := c.findRun(); err != nil {
+		return err
+	}
 	cfg, from, err := c.config()
 	if err != nil {
 		return cli.Exit(cli.Invalid, err)
@@ -55,7 +64,7 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))
 	}
-	folder, err := train.Create(cfg.Out, cli.PrintConfig(job.Config, from), os.Args)
+	folder, err := c.folder(job, cfg, from, os.Args, p)
 	if err != nil {
 		return err
 	}
@@ -86,6 +95,9 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 // config is defaults, file, environment, overrides and flags, in rising order.
 func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	cfg, args, file := train.Default(), c.Args, ""
+	if c.Resume != "" {
+		file = filepath.Join(c.Resume, "config.yaml")
+	}
 	if len(args) > 0 && !strings.Contains(args[0], "=") {
 		file, args = args[0], args[1:]
 	}
@@ -101,6 +113,9 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	}
 	if c.Out != "" {
 		cfg.Out, from["out"] = c.Out, "--out"
+	}
+	if c.Resume != "" {
+		cfg.Out, from["out"] = c.Resume, "--resume"
 	}
 	if n := cfg.Parallel.World(); c.Nproc != 0 && c.Nproc != n {
 		l := cfg.Parallel
@@ -156,9 +171,12 @@ func overridesFirst(args []string) []string {
 	}
 	var front, rest []string
 	for i := 1; i < len(args); i++ {
+		if args[i] == "--resume" { // its value, if any, stands after "="
+			args[i] = bareResume
+		}
 		key, _, is := strings.Cut(args[i], "=")
 		before := args[i-1]
-		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && before != "--json" && before != "--print-config" && before != "--dry-run"
+		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && before != "--json" && before != "--print-config" && before != "--dry-run" && before != bareResume
 		if is && !value && !strings.HasPrefix(key, "-") {
 			front = append(front, args[i])
 		} else {

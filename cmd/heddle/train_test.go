@@ -29,10 +29,10 @@ func smallText(t *testing.T, n int) string {
 	for i := 0; b.Len() < n; i++ {
 		fmt.Fprintf(&b, "line %d of weft %d over warp %d,\nunder warp %d and back again\n", i, i*7%13, i*i%31, i*3%17)
 	}
-	return writeFile(t, "text.txt", b.String())
+	return writeText(t, "text.txt", b.String())
 }
 
-func writeFile(t *testing.T, name, text string) string {
+func writeText(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -104,9 +104,9 @@ func TestTrainRefusesWithoutWriting(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"empty file", writeFile(t, "a.txt", ""), nil, "empty"},
-		{"binary file", writeFile(t, "a.txt", strings.Repeat("\x00\x01\xff\xfe", 20000)), nil, "binary"},
-		{"short file", writeFile(t, "a.txt", "too short"), nil, "one batch"},
+		{"empty file", writeText(t, "a.txt", ""), nil, "empty"},
+		{"binary file", writeText(t, "a.txt", strings.Repeat("\x00\x01\xff\xfe", 20000)), nil, "binary"},
+		{"short file", writeText(t, "a.txt", "too short"), nil, "one batch"},
 		{"corpus below one batch", text, []string{"batch=400", "seq=256"}, "one batch"},
 		{"no such file", filepath.Join(t.TempDir(), "none"), nil, "no such file"},
 		{"heads", text, []string{"parallel.tp=3", "parallel.fsdp=1"}, "tp may be 2 or 4"},
@@ -170,7 +170,7 @@ func TestConfigFileErrorsNameLineAndColumn(t *testing.T) {
 		"- 1\n":                            "keys and values",
 		"data:\n  paths: [a, b]\nseed: -1": "whole number of 0 or more",
 	} {
-		code, out, _ := command("--json", "train", writeFile(t, "c.yaml", text))
+		code, out, _ := command("--json", "train", writeText(t, "c.yaml", text))
 		var e struct{ Error string }
 		if err := json.Unmarshal([]byte(out), &e); err != nil || code != cli.Invalid || !strings.Contains(e.Error, want) {
 			t.Errorf("%q: exit %d, %q, want %q", text, code, e.Error, want)
@@ -180,7 +180,7 @@ func TestConfigFileErrorsNameLineAndColumn(t *testing.T) {
 
 func TestPrintConfigNamesOrigins(t *testing.T) {
 	t.Setenv("HEDDLE_BATCH", "16")
-	file := writeFile(t, "c.yaml", "steps: 70\nbatch: 32\n")
+	file := writeText(t, "c.yaml", "steps: 70\nbatch: 32\n")
 	code, out, _ := command("train", file, "--print-config", "seed=9")
 	for _, want := range []string{"steps: 70 # " + file + ":1:1", "batch: 16 # $HEDDLE_BATCH", "seed: 9 # command line", "seq: 256 # default"} {
 		if code != cli.OK || !strings.Contains(out, want) {

@@ -41,19 +41,21 @@ func (r *ropeTable[T]) fill(pos []T, theta float64, half int) {
 func (l *Leaf[T]) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 	half := x.Dims[len(x.Dims)-1] / 2
 	l.rope.fill(data[T](pos), r.Theta, half)
-	out := data[T](y)
-	copy(out, data[T](x))
+	out, in := data[T](y), data[T](x)
 	s := x.Dim('s')
 	token := len(out) / (x.Dim('b') * s)
-	for i := range len(out) / token {
-		t := out[i*token : i*token+token]
-		c, sn := l.rope.cos[i%s*half:][:half], l.rope.sin[i%s*half:][:half]
-		if r.Back {
-			vec.RoPEBackward(t, c, sn)
-		} else {
-			vec.RoPE(t, c, sn)
+	l.spread(len(out)/token, token, func(lo, hi int) {
+		copy(out[lo*token:hi*token], in[lo*token:hi*token])
+		for i := lo; i < hi; i++ {
+			t := out[i*token : i*token+token]
+			c, sn := l.rope.cos[i%s*half:][:half], l.rope.sin[i%s*half:][:half]
+			if r.Back {
+				vec.RoPEBackward(t, c, sn)
+			} else {
+				vec.RoPE(t, c, sn)
+			}
 		}
-	}
+	})
 }
 
 // shape is attention's shape of q [B, S, G, R, D] and k [B, S, G, D] at the positions.
@@ -79,9 +81,11 @@ func (l *Leaf[T]) Attention(o, lse, q, k, v, pos tensor.Tensor) {
 func (l *Leaf[T]) Delta(delta, o, do tensor.Tensor) {
 	x, y, n := data[T](o), data[T](do), o.Dims[len(o.Dims)-1]
 	out := data[T](delta)
-	for i := range out {
-		out[i] = vec.Dot(x[i*n:i*n+n], y[i*n:i*n+n])
-	}
+	l.spread(len(out), n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			out[i] = vec.Dot(x[i*n:i*n+n], y[i*n:i*n+n])
+		}
+	})
 }
 
 // AttentionBack is attention.Backward.

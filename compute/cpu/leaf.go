@@ -63,42 +63,62 @@ func (l *Leaf[T]) Gemm(g compute.Gemm, c, a, b tensor.Tensor) {
 	blas.Gemm(l.pool, &p)
 }
 
+// spread runs f over 0 … n−1, rows of width elements, in one part a thread.
+// What f does to a row must not depend on the other rows: results then do not
+// depend on the number of threads.
+func (l *Leaf[T]) spread(n, width int, f func(lo, hi int)) {
+	const worthWaking = 1 << 15 // elements: some ten µs of work
+	parts := l.pool.Threads()
+	if parts == 1 || n*width < worthWaking {
+		f(0, n)
+		return
+	}
+	l.pool.Run(parts, func(_, i int) { f(n*i/parts, n*(i+1)/parts) })
+}
+
 // Add is y = a + b.
-func (l *Leaf[T]) Add(y, a, b tensor.Tensor) { vec.Add(data[T](y), data[T](a), data[T](b)) }
+func (l *Leaf[T]) Add(y, a, b tensor.Tensor) {
+	out, x, z := data[T](y), data[T](a), data[T](b)
+	l.spread(len(out), 1, func(lo, hi int) { vec.Add(out[lo:hi], x[lo:hi], z[lo:hi]) })
+}
 
 // Norm is vec.RMSNorm a row.
 func (l *Leaf[T]) Norm(y, rstd, x, w tensor.Tensor, eps float64) {
-	vec.RMSNorm(data[T](y), data[T](x), data[T](w), data[T](rstd), T(eps))
+	out, in, weight, s := data[T](y), data[T](x), data[T](w), data[T](rstd)
+	n := len(weight)
+	l.spread(len(s), n, func(lo, hi int) { vec.RMSNorm(out[lo*n:hi*n], in[lo*n:hi*n], weight, s[lo:hi], T(eps)) })
 }
 
 // NormAgain is y = x·rstd·w, in the order of Norm so that the bits are the same.
 func (l *Leaf[T]) NormAgain(y, x, rstd, w tensor.Tensor) {
 	out, in, weight := data[T](y), data[T](x), data[T](w)
-	n := len(weight)
-	for r, s := range data[T](rstd) {
-		o, v := out[r*n:r*n+n], in[r*n:r*n+n]
-		for i, g := range weight {
-			o[i] = v[i] * s * g
-		}
-	}
+	n, s := len(weight), data[T](rstd)
+	l.spread(len(s), n, func(lo, hi int) { vec.RMSNormAgain(out[lo*n:hi*n], in[lo*n:hi*n], weight, s[lo:hi]) })
 }
 
 // NormBack is the gradient of a row and of the weights.
 func (l *Leaf[T]) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
-	vec.RMSNormBackward(data[T](dx), data[T](dy), data[T](x), data[T](w), data[T](rstd), false)
-	if compute.Wanted(dw) {
-		vec.RMSNormWeights(data[T](dw), data[T](dy), data[T](x), data[T](rstd), w.Elems())
+	out, g, in, weight, s := data[T](dx), data[T](dy), data[T](x), data[T](w), data[T](rstd)
+	n := len(weight)
+	l.spread(len(s), n, func(lo, hi int) {
+		vec.RMSNormBackward(out[lo*n:hi*n], g[lo*n:hi*n], in[lo*n:hi*n], weight, s[lo:hi], false)
+	})
+	if compute.Wanted(dw) && len(s) > 0 {
+		sum := data[T](dw)
+		l.spread(n, len(s), func(lo, hi int) { vec.RMSNormWeights(sum[lo:hi], g[lo:], in[lo:], s, n) })
 	}
 }
 
 // SwiGLU is silu(gate)·up.
 func (l *Leaf[T]) SwiGLU(y, gate, up tensor.Tensor) {
-	vec.SwiGLU(data[T](y), data[T](gate), data[T](up))
+	out, g, u := data[T](y), data[T](gate), data[T](up)
+	l.spread(len(out), 1, func(lo, hi int) { vec.SwiGLU(out[lo:hi], g[lo:hi], u[lo:hi]) })
 }
 
 // SwiGLUBack is its gradient.
 func (l *Leaf[T]) SwiGLUBack(dgate, dup, dy, gate, up tensor.Tensor) {
-	vec.SwiGLUBackward(data[T](dgate), data[T](dup), data[T](dy), data[T](gate), data[T](up))
+	dg, du, d, g, u := data[T](dgate), data[T](dup), data[T](dy), data[T](gate), data[T](up)
+	l.spread(len(dg), 1, func(lo, hi int) { vec.SwiGLUBackward(dg[lo:hi], du[lo:hi], d[lo:hi], g[lo:hi], u[lo:hi]) })
 }
 
 // Zero clears t.

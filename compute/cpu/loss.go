@@ -37,22 +37,28 @@ func (l *Leaf[T]) EmbedBack(dw, dy, ids tensor.Tensor, lo int) {
 // RowMax is the largest logit of a row among the first valid columns, −Inf when there are none.
 func (l *Leaf[T]) RowMax(m, logits tensor.Tensor, valid int) {
 	x, n := data[T](logits), logits.Dim('v')
-	for i := range data[T](m) {
-		data[T](m)[i] = vec.Max(x[i*n : i*n+valid])
-	}
+	top := data[T](m)
+	l.spread(len(top), n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			top[i] = vec.Max(x[i*n : i*n+valid])
+		}
+	})
 }
 
 // SumExp is Σ exp(x − m) and x[label] − m a row; the latter is 0 where the label is another rank's.
 func (l *Leaf[T]) SumExp(sp, logits, m, labels tensor.Tensor, v compute.Vocab) {
 	out, x, n := data[T](sp), data[T](logits), logits.Dim('v')
 	label := tensor.View[int32](labels)
-	for i, top := range data[T](m) {
-		row := x[i*n : i*n+v.Valid]
-		out[2*i], out[2*i+1] = vec.SumExp(row, top), 0
-		if k := int(label[i]) - v.Lo; k >= 0 && k < v.Valid {
-			out[2*i+1] = row[k] - top
+	tops := data[T](m)
+	l.spread(len(tops), n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row, top := x[i*n:i*n+v.Valid], tops[i]
+			out[2*i], out[2*i+1] = vec.SumExp(row, top), 0
+			if k := int(label[i]) - v.Lo; k >= 0 && k < v.Valid {
+				out[2*i+1] = row[k] - top
+			}
 		}
-	}
+	})
 }
 
 // TokenLoss adds up in float64.
@@ -71,19 +77,21 @@ func (l *Leaf[T]) TokenLoss(loss, sp, mask tensor.Tensor) {
 func (l *Leaf[T]) LossBack(logits, m, sp tensor.Tensor, t compute.Targets, v compute.Vocab) {
 	x, n := data[T](logits), logits.Dim('v')
 	sums, label, mask := data[T](sp), tensor.View[int32](t.Labels), data[T](t.Mask)
-	each := 1 / data[T](t.Count)[0]
-	for i, top := range data[T](m) {
-		row := x[i*n : i*n+n]
-		if mask[i] == 0 {
-			clear(row)
-			continue
+	each, tops := 1/data[T](t.Count)[0], data[T](m)
+	l.spread(len(tops), n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := x[i*n : i*n+n]
+			if mask[i] == 0 {
+				clear(row)
+				continue
+			}
+			vec.ExpScale(row[:v.Valid], row[:v.Valid], tops[i], each/sums[2*i])
+			clear(row[v.Valid:])
+			if k := int(label[i]) - v.Lo; k >= 0 && k < v.Valid {
+				row[k] -= each
+			}
 		}
-		vec.ExpScale(row[:v.Valid], row[:v.Valid], top, each/sums[2*i])
-		clear(row[v.Valid:])
-		if k := int(label[i]) - v.Lo; k >= 0 && k < v.Valid {
-			row[k] -= each
-		}
-	}
+	})
 }
 
 // SumSquares adds Σ x².
@@ -111,6 +119,7 @@ func (l *Leaf[T]) ClipScale(out, sq tensor.Tensor, limit float64) {
 
 // AdamW is vec.Update with the gradient scaled.
 func (l *Leaf[T]) AdamW(w, g, m, v, scale tensor.Tensor, a compute.AdamW) {
-	vec.Update(vec.AdamW{LR: a.LR, Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, Decay: a.Decay, Step: a.Step, GradScale: float64(data[T](scale)[0])},
-		data[T](w), data[T](m), data[T](v), data[T](g))
+	h := vec.AdamW{LR: a.LR, Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, Decay: a.Decay, Step: a.Step, GradScale: float64(data[T](scale)[0])}
+	x, grad, mean, square := data[T](w), data[T](g), data[T](m), data[T](v)
+	l.spread(len(x), 1, func(lo, hi int) { vec.Update(h, x[lo:hi], mean[lo:hi], square[lo:hi], grad[lo:hi]) })
 }

@@ -79,10 +79,17 @@ CUresult cuLinkAddData_v2(CUlinkState s, int type, void *data, size_t n, const c
 CUresult cuLinkComplete(CUlinkState s, void **out, size_t *n) { struct link *l = s; *out = l->text; *n = strlen(l->text); snprintf(option(l, 3), (size_t)option(l, 4), "Used 7 registers"); return 0; }
 CUresult cuLinkDestroy(CUlinkState s) { free(((struct link *)s)->text); free(s); return 0; }
 CUresult cuModuleLoadData(CUmodule *m, const void *image) { *m = (void *)image; return 0; }
+CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *names, void **values) {
+	struct link l = {names, values, n};
+	if (strstr(image, "bad")) { snprintf(option(&l, 5), (size_t)option(&l, 6), "line 2: bad thing"); return 218; }
+	snprintf(option(&l, 3), (size_t)option(&l, 4), "Used 168 registers");
+	*m = strdup(image); return 0;
+}
 CUresult cuModuleUnload(CUmodule m) { return 0; }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) { if (!strcmp(name, "missing")) return 500; *f = strdup(name); return 0; }
 CUresult cuFuncGetAttribute(int *v, int a, CUfunction f) { *v = a == 0 ? 384 : a * 10; return 0; }
 CUresult cuFuncSetAttribute(CUfunction f, int a, int v) { snprintf(fake_log, sizeof fake_log, "%s attribute %d = %d", (char *)f, a, v); return a == 8 || a == 14 ? 0 : 1; }
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared) { *n = threads > 1024 ? 0 : shared > 100000 ? 1 : 2; return 0; }
 CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) { *n = c->gridDimX / 2; return 0; }
 int __attribute__((weak)) fake_kernel(const char *name, void **params); // a test may give kernels a meaning
 #ifndef OLD

@@ -73,10 +73,13 @@ type Env struct {
 	JSON     bool // one JSON object on Out, talk on Err
 	Color    bool // Out is a terminal that wants colour
 	Terminal bool // Err is a terminal: progress may redraw its line
+
+	emitted bool // Out has the result already: an error goes to Err, so that Out stays one JSON object
 }
 
 // Emit prints a result: v as one JSON object under --json, else whatever text writes.
 func (e *Env) Emit(v any, text func(w io.Writer)) error {
+	e.emitted = true
 	if e.JSON {
 		enc := json.NewEncoder(e.Out)
 		enc.SetEscapeHTML(false)
@@ -86,13 +89,14 @@ func (e *Env) Emit(v any, text func(w io.Writer)) error {
 	return nil
 }
 
-// Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out.
+// Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out,
+// unless a result stands there.
 func (e *Env) Report(err error) int {
 	code := Code(err)
 	if _, said := errors.AsType[Exited](err); said || code == OK {
 		return code
 	}
-	if e.JSON {
+	if e.JSON && !e.emitted {
 		o := map[string]any{"error": err.Error(), "code": code}
 		if x, ok := errors.AsType[*Error](err); ok && x.Hint != "" {
 			o["error"], o["hint"] = x.Err.Error(), x.Hint

@@ -2,13 +2,14 @@ package gemm
 
 import (
 	"heddle/kernel"
+	"heddle/num"
 	"heddle/ptx"
 )
 
 // body computes, for each tile of D that falls to its cluster,
 //
 //	for k := 0; k < K; k += BK { acc += A[rows, k:k+BK] · B[cols, k:k+BK]ᵀ }
-//	D[rows, cols] = bf16(acc)
+//	D[rows, cols] = round(acc), or D + acc
 //
 // Roles: one producer thread, and consumer warpgroups of 64 or 128 rows each. Cooperative consumers share every tile; ping-pong consumers take tiles in
 // turn, so that one stores while the other multiplies.
@@ -17,7 +18,8 @@ import (
 // overwrite the stage there; named barrier 1, 2, 3: the 128 threads of one consumer;
 // named barrier turn, turn+1: both ping-pong consumers, of which the first or second may now multiply.
 //
-// Shared memory: Stages × A tile, Stages × B tile, each cut along K into slabs one swizzle wide; two 64×64 store buffers a consumer; barriers.
+// Shared memory: Stages × A tile, Stages × B tile; two 8 KiB store buffers a consumer; barriers. A K-major tile is cut along K into slabs one swizzle wide; a
+// transposed one is cut into chunks of 64 rows of A or B, each BK lines deep.
 //
 // In a cluster each CTA loads 1/ClusterN of its A tile for its row and 1/ClusterM of its B tile for its column. One k step of products is in flight while the
 // next is issued; the stores of a tile drain under the main loop of the next.
@@ -41,7 +43,6 @@ func body(k *ptx.Builder, c Config) params {
 		p.B.Prefetch()
 		p.D.Prefetch()
 	})
-	k.WarpSync()
 	k.ClusterSync()
 	few, many := c.registers()
 	k.Role("producer", 1, few, func() { k.If(k.Tid().Eq(k.U32(0)), b.producer) })
@@ -81,32 +82,68 @@ func (b *builder) producer() {
 		k.GridLaunchDependents()
 	}
 	at := b.ring.Producer()
-	partA, partB := b.n.Times(c.BM/c.ClusterN), b.m.Times(c.BN/c.ClusterM) // rows of the tiles that this CTA loads
-	row := k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM))           // CTAs with this one's columns: B goes to them
-	col := k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)              // CTAs with this one's rows: A goes to them
-	load := func(from ptx.ParamMap, to ptx.SAddr, rows, parts int, part, x, y, mask ptx.U32, full ptx.Bar) {
-		for s := range c.BK / c.slab() { // one slab after the other along K
-			dst := to.At(part.Times(c.swizzle().Width())).Plus(s * rows * c.swizzle().Width())
-			if parts == 1 {
-				from.Load2(dst, x.Plus(s*c.slab()), y, full)
-			} else {
-				from.LoadMulticastTo2(dst, x.Plus(s*c.slab()), y.Add(part), full, mask)
-			}
-		}
-	}
-	b.tiles(k.U32(0), 1, func(y, x ptx.U32) {
+	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m))  // to the CTAs with this one's rows
+	loadB := b.loader(b.p.B, c.TransB, c.BN, c.ClusterM, b.m, k.U32(1<<c.ClusterM-1).ShlBy(b.n.Times(c.ClusterM))) // to those with its columns
+	b.tiles(k.U32(0), 1, func(row, col ptx.U32) {
 		k.For(k.U32(0), b.p.Steps.U32, k.U32(1), func(step ptx.U32) {
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
 			full.ArriveExpect(c.aBytes() + c.bBytes())
 			depth := step.Times(c.BK)
-			load(b.p.A, b.sA.At(s.Times(c.aBytes())), c.BM, c.ClusterN, partA, depth, y, col, full)
-			load(b.p.B, b.sB.At(s.Times(c.bBytes())), c.BN, c.ClusterM, partB, depth, x, row, full)
+			loadA(b.sA.At(s.Times(c.aBytes())), depth, row, full)
+			loadB(b.sB.At(s.Times(c.bBytes())), depth, col, full)
 			at.Advance()
 		})
 	})
 	at.Drain()
+}
+
+// loader gives the function that loads this CTA's part, of so many equal ones, of a tile of so many rows into all CTAs of a mask.
+func (b *builder) loader(from ptx.ParamMap, trans bool, rows, parts int, part, mask ptx.U32) func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+	c := b.c
+	box := func(dst ptx.SAddr, x, y ptx.U32, full ptx.Bar) {
+		if parts == 1 {
+			from.Load2(dst, x, y, full)
+		} else {
+			from.LoadMulticastTo2(dst, x, y, full, mask)
+		}
+	}
+	first := part.Times(rows / parts)
+	if trans {
+		return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+			mine := to.At(first.Times(c.BK * elem))
+			for i := range rows / parts / 64 {
+				box(mine.Plus(i*c.chunk()), row.Add(first).Plus(64*i), depth, full)
+			}
+		}
+	}
+	width := c.swizzle().Width()
+	return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+		mine := to.At(first.Times(width))
+		for s := range c.BK / c.slab() { // one slab after the other along K
+			box(mine.Plus(s*rows*width), depth.Plus(s*c.slab()), row.Add(first), full)
+		}
+	}
+}
+
+// chunk is the bytes of 64 rows of a transposed operand's stage.
+func (c Config) chunk() int { return 64 * c.BK * elem }
+
+// layout describes an operand's tile to wgmma.
+func (c Config) layout(trans bool) ptx.DescLayout {
+	if trans {
+		return ptx.MNMajor(ptx.Swizzle128, c.BK)
+	}
+	return ptx.KMajor(c.swizzle())
+}
+
+// within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 16 elements along a row, transposed 16 lines of 128 bytes.
+func (c Config) within(trans bool, rows, i, j int) int {
+	if trans {
+		return (i*c.chunk() + j*16*128) / 16
+	}
+	return (j*16/c.slab()*rows+i*64)*c.swizzle().Width()/16 + j*16%c.slab()*elem/16
 }
 
 func (b *builder) consumer() {
@@ -117,43 +154,28 @@ func (b *builder) consumer() {
 	if !c.PingPong {
 		mine = group.Times(c.rows())
 	}
-	width := c.swizzle().Width()
-	descA, descB := k.Desc(b.sA.At(mine.Times(width)), ptx.KMajor(c.swizzle())), k.Desc(b.sB, ptx.KMajor(c.swizzle()))
-	store := kernel.Store{To: b.p.D.TensorMap, Buffers: b.sD.At(group.Times(kernel.StoreBytes)), Barrier: group.Plus(1)}
-	acc := make([]*ptx.Acc, c.rows()/64)
-	for i := range acc {
-		acc[i] = k.NewAcc(c.BN)
+	block := mine.Shr(6).Times(16 * c.within(c.TransA, c.BM, 1, 0))
+	descA, descB := k.Desc(b.sA.At(block), c.layout(c.TransA)), k.Desc(b.sB, c.layout(c.TransB))
+	store := kernel.Store{To: b.p.D.TensorMap, Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(kernel.StoreBytes)), Barrier: group.Plus(1)}
+	accs := make([]*ptx.Acc, c.rows()/64)
+	for i := range accs {
+		accs[i] = k.NewAcc(c.BN)
 	}
 	at := b.ring.Consumer()
-	// multiply issues one k step; the first of a tile overwrites the accumulators.
-	multiply := func(first bool) ptx.U32 {
-		at.WaitFull()
-		s := at.Slot()
-		x, y := descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64())
-		k.WgmmaFence()
-		for j := range c.BK / 16 { // 16 columns of bf16 are 32 bytes: two units
-			slab, in := j*16/c.slab(), j*16%c.slab()/8
-			for i := range acc {
-				acc[i].MMABF16(x.Step((slab*c.BM+i*64)*width/16+in), y.Step(slab*c.BN*width/16+in), k.Bool(!first || j > 0), 0, 0)
-			}
-		}
-		k.WgmmaCommit()
-		at.Advance()
-		return s
-	}
 	first, step := k.U32(0), 1
 	if c.PingPong {
 		first, step = group, 2
 		at.Skip(group.Mul(b.p.Steps.U32))
 	}
-	// A barrier's parity tells a phase from its neighbours only, so a ping-pong consumer may not look at the ring while the other has not seen all of its tile.
-	await, yield := func() {}, func() {}
-	if c.PingPong {
-		other := k.U32(1).Sub(group)
-		await = func() { k.BarSync(group.Plus(turn), 256) }
-		yield = func() { k.BarArrive(other.Plus(turn), 256) }
-		k.If(group.Eq(k.U32(1)), yield)
+	// multiply issues one k step; the first of a tile overwrites the accumulators.
+	multiply := func(first bool) ptx.U32 {
+		at.WaitFull()
+		s := at.Slot()
+		c.products(k, accs, descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64()), first)
+		at.Advance()
+		return s
 	}
+	await, yield := b.turns(group)
 	b.tiles(first, step, func(row, col ptx.U32) {
 		await()
 		last := ptx.NewVar(k, multiply(true))
@@ -166,14 +188,49 @@ func (b *builder) consumer() {
 		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
-		for i, a := range acc {
-			store.Tile(k, a, row.Add(mine).Plus(64*i), col)
-		}
+		store.Tile(k, accs, row.Add(mine), col)
 		if c.PingPong {
 			at.Skip(b.p.Steps.U32) // the other's tile
 		}
 	})
 	store.Finish(k)
+}
+
+// products issues the products of one stage.
+func (c Config) products(k *ptx.Builder, accs []*ptx.Acc, a, b ptx.Desc, first bool) {
+	k.WgmmaFence()
+	for j := range c.BK / 16 {
+		for i, acc := range accs {
+			x, y, more := a.Step(c.within(c.TransA, c.BM, i, j)), b.Step(c.within(c.TransB, c.BN, 0, j)), k.Bool(!first || j > 0)
+			if c.In == num.F16 {
+				acc.MMAF16(x, y, more, flag(c.TransA), flag(c.TransB))
+			} else {
+				acc.MMABF16(x, y, more, flag(c.TransA), flag(c.TransB))
+			}
+		}
+	}
+	k.WgmmaCommit()
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// turns gives the functions by which ping-pong consumers pass the main loop to and fro. A barrier's parity tells a phase from its neighbours only, so one may not
+// look at the ring while the other has not seen all of its tile.
+func (b *builder) turns(group ptx.U32) (await, yield func()) {
+	k := b.k
+	if !b.c.PingPong {
+		return func() {}, func() {}
+	}
+	other := k.U32(1).Sub(group)
+	await = func() { k.BarSync(group.Plus(turn), 256) }
+	yield = func() { k.BarArrive(other.Plus(turn), 256) }
+	k.If(group.Eq(k.U32(1)), yield)
+	return await, yield
 }
 
 // releaser gives the function that lets go of a stage: as many threads of the warpgroup as there are CTAs whose loads reach this one arrive, one in each.

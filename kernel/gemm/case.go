@@ -11,92 +11,164 @@ import (
 	"heddle/ptx"
 )
 
-// Exact is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²² keep every sum below 2²⁴, and the
-// reference rounds once to bf16 as the kernel does. Each buffer ends in a guard band.
+// Exact is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²⁰ keep every sum below 2²⁴, and the
+// reference rounds once to D's type as the kernel does. D is filled with NaN before, with small integers where the product is added; each buffer ends in a guard
+// band. One Exact serves kernels of every type and layout, one case at a time.
 type Exact struct {
-	Problem
-	name string
-	want []uint16 // D, once computed
+	M, N, K int
+	a, b    []float32 // [M, K], [N, K]
+	before  []float32 // D, where the product is added
+	product []float32 // once computed
 }
 
 // NewExact draws one.
 func NewExact(m, n, k int, seed int64) *Exact {
 	r := rand.New(rand.NewSource(seed))
-	p := Problem{M: m, N: n, K: k, A: buffer("A", m*k), B: buffer("B", n*k), D: buffer("D", m*n)}
-	for _, b := range []*ptx.Buffer{p.A, p.B} {
-		for i := 0; i < len(b.Data)-guard; i += elem {
-			binary.LittleEndian.PutUint16(b.Data[i:], num.ToBF16(float32(r.Intn(5)-2)))
-		}
-	}
-	return &Exact{Problem: p, name: fmt.Sprintf("%dx%dx%d", m, n, k)}
+	return &Exact{M: m, N: n, K: k, a: integers(m*k, r), b: integers(n*k, r), before: integers(m*n, r)}
 }
 
-// Case fills D with NaN and describes the launch on a device that runs so many CTAs of g at once. One Exact serves one case at a time.
+func integers(n int, r *rand.Rand) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.Intn(5) - 2)
+	}
+	return x
+}
+
+// Case makes the buffers of g and describes the launch on a device that runs so many CTAs of it at once.
 func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
-	poison(x.D)
-	l, args, err := g.Launch(x.Problem, ctas)
-	return kernel.Case{Name: x.name, Launch: l, Args: args, Check: x.check}, err
+	c := g.Config
+	a, b := x.a, x.b
+	if c.TransA {
+		a = transposed(a, x.M, x.K)
+	}
+	if c.TransB {
+		b = transposed(b, x.N, x.K)
+	}
+	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(a)), B: buffer("B", c.In, len(b)), D: buffer("D", c.Out, x.M*x.N)}
+	fill(p.A, c.In, a)
+	fill(p.B, c.In, b)
+	if c.Add {
+		fill(p.D, c.Out, x.before)
+	}
+	l, args, err := g.Launch(p, ctas)
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: func() error { return x.check(c, p.D) }}, err
 }
 
 const guard = 256 // bytes behind a buffer that nothing may touch
 
-// buffer makes a buffer of n bf16 NaNs and a guard band of the same.
-func buffer(name string, n int) *ptx.Buffer {
-	b := &ptx.Buffer{Name: name, Data: make([]byte, n*elem+guard)}
-	poison(b)
+// buffer makes a buffer of n NaNs and a guard band of the same.
+func buffer(name string, t num.DType, n int) *ptx.Buffer {
+	b := &ptx.Buffer{Name: name, Data: make([]byte, n*t.Size()+guard)}
+	for i := range len(b.Data) / t.Size() {
+		put(b, t, i, float32(math.NaN()))
+	}
 	return b
 }
 
-func poison(b *ptx.Buffer) {
-	for i := 0; i < len(b.Data); i += elem {
-		binary.LittleEndian.PutUint16(b.Data[i:], num.NaNBF16)
+func fill(b *ptx.Buffer, t num.DType, x []float32) {
+	for i, v := range x {
+		put(b, t, i, v)
 	}
 }
 
-func at(b *ptx.Buffer, i int) float32 {
-	return num.FromBF16(binary.LittleEndian.Uint16(b.Data[i*elem:]))
+func put(b *ptx.Buffer, t num.DType, i int, x float32) {
+	switch t {
+	case num.BF16:
+		binary.LittleEndian.PutUint16(b.Data[2*i:], num.ToBF16(x))
+	case num.F16:
+		binary.LittleEndian.PutUint16(b.Data[2*i:], num.ToF16(x))
+	case num.F32:
+		binary.LittleEndian.PutUint32(b.Data[4*i:], math.Float32bits(x))
+	}
+}
+
+func at(b *ptx.Buffer, t num.DType, i int) float32 {
+	switch t {
+	case num.BF16:
+		return num.FromBF16(binary.LittleEndian.Uint16(b.Data[2*i:]))
+	case num.F16:
+		return num.FromF16(binary.LittleEndian.Uint16(b.Data[2*i:]))
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(b.Data[4*i:]))
+}
+
+// transposed is [k, rows] of x [rows, k].
+func transposed(x []float32, rows, k int) []float32 {
+	y := make([]float32, len(x))
+	for i := range rows {
+		for j := range k {
+			y[j*rows+i] = x[i*k+j]
+		}
+	}
+	return y
 }
 
 // check compares D with the plain product.
-func (x *Exact) check() error {
-	if x.want == nil {
-		x.want = x.reference()
+func (x *Exact) check(c Config, d *ptx.Buffer) error {
+	if x.product == nil {
+		x.product = x.reference()
 	}
-	for i, want := range x.want {
-		if got := binary.LittleEndian.Uint16(x.D.Data[i*elem:]); got != want {
-			return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i/x.N, i%x.N, num.FromBF16(got), num.FromBF16(want))
+	for i, sum := range x.product {
+		if c.Add {
+			sum += x.before[i]
+		}
+		if got, want := at(d, c.Out, i), num.Round(c.Out, sum); got != want {
+			return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i/x.N, i%x.N, got, want)
 		}
 	}
-	return x.checkGuard()
-}
-
-func (p Problem) reference() []uint16 {
-	a, b := widen(p.A, p.M*p.K), widen(p.B, p.N*p.K)
-	d := make([]uint16, p.M*p.N)
-	for i := range d {
-		x, y := a[i/p.N*p.K:][:p.K], b[i%p.N*p.K:][:p.K]
-		var sum float32
-		for k := range x {
-			sum += x[k] * y[k]
-		}
-		d[i] = num.ToBF16(sum)
-	}
-	return d
-}
-
-func (p Problem) checkGuard() error {
-	for i := p.M * p.N; i < len(p.D.Data)/elem; i++ {
-		if x := at(p.D, i); !math.IsNaN(float64(x)) {
-			return fmt.Errorf("gemm: %v written %d elements behind D", x, i-p.M*p.N)
+	for i := len(x.product); i < len(d.Data)/c.Out.Size(); i++ {
+		if v := at(d, c.Out, i); !math.IsNaN(float64(v)) {
+			return fmt.Errorf("gemm: %v written %d elements behind D", v, i-len(x.product))
 		}
 	}
 	return nil
 }
 
-func widen(b *ptx.Buffer, n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = at(b, i)
+func (x *Exact) reference() []float32 {
+	d := make([]float32, x.M*x.N)
+	for i := range d {
+		a, b := x.a[i/x.N*x.K:][:x.K], x.b[i%x.N*x.K:][:x.K]
+		var sum float32
+		for k := range a {
+			sum += a[k] * b[k]
+		}
+		d[i] = sum
 	}
-	return x
+	return d
+}
+
+// Sizes are M, N, K of whole and ragged products that the configuration can take: fewer and more tiles than CTAs, fewer and more k steps than stages.
+func (c Config) Sizes() [][3]int {
+	odd, deep := 1, 72
+	if c.TransA {
+		odd = 8 // M is then the contiguous dim
+		if c.TransB {
+			deep = 71
+		}
+	}
+	return [][3]int{{256, 256, 256}, {136, 200, deep}, {512, 256, 1024}, {8, 8, 8}, {odd, 16, 24}, {304, 520, 640}}
+}
+
+// Cases are products of all Sizes.
+func (g *Gemm) Cases(ctas int) ([]kernel.Case, error) {
+	var all []kernel.Case
+	for i, s := range g.Config.Sizes() {
+		c, err := NewExact(s[0], s[1], s[2], int64(i)).Case(g, ctas)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// FaultCase gives one cluster two tiles of stages + 2 k steps each, four in ping-pong, where the consumers take turns.
+func (g *Gemm) FaultCase() (kernel.Case, int, error) {
+	c, tiles := g.Config, 2
+	if c.PingPong {
+		tiles = 4
+	}
+	k, err := NewExact(c.BM*c.ClusterM, tiles*c.BN*c.ClusterN, (c.Stages+2)*c.BK, 7).Case(g, c.Cluster())
+	return k, c.Cluster(), err
 }

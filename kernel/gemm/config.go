@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/kernel"
+	"heddle/num"
 	"heddle/ptx"
 )
 
@@ -22,6 +23,29 @@ type Config struct {
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
 	Overlap   Overlap
 	L2        ptx.L2Sector // how much L2 fetches around a miss
+
+	In     num.DType // of A and B: BF16 or F16; 0: BF16
+	Out    num.DType // of D: BF16, F16 or F32; 0: In
+	Add    bool      // add the product to D instead of overwriting it; D is F32
+	TransA bool      // A is stored [K, M]
+	TransB bool      // B is stored [K, N]
+}
+
+// full replaces zero types by what they stand for.
+func (c Config) full() Config {
+	if c.In == 0 {
+		c.In = num.BF16
+	}
+	if c.Out == 0 {
+		c.Out = c.In
+	}
+	return c
+}
+
+// Like is the configuration for a product of the types, layouts and addition of another.
+func (c Config) Like(o Config) Config {
+	c.In, c.Out, c.Add, c.TransA, c.TransB = o.In, o.Out, o.Add, o.TransA, o.TransB
+	return c
 }
 
 // Overlap is what a launch does while the one in front of it on the stream still runs.
@@ -45,7 +69,7 @@ func (c Config) threads() int { return 128 * (1 + c.Consumers) }
 func (c Config) aBytes() int  { return c.BM * c.BK * elem }
 func (c Config) bBytes() int  { return c.BN * c.BK * elem }
 
-// swizzle is the pattern of operand tiles, whose slabs are one pattern wide along K.
+// swizzle is the pattern of operand tiles that lie K-major, whose slabs are one pattern wide along K. Transposed ones are 128-byte swizzled.
 func (c Config) swizzle() ptx.Swizzle {
 	if c.BK == 32 {
 		return ptx.Swizzle64
@@ -83,13 +107,14 @@ func (c Config) registers() (producer, consumer int) {
 	return 32, 160
 }
 
-// sharedBytes is the dynamic shared memory: ring, store buffers, barriers.
-func (c Config) sharedBytes() int {
+// Shared is the dynamic shared memory in bytes: ring, store buffers, barriers.
+func (c Config) Shared() int {
 	return c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*kernel.StoreBytes + 16*c.Stages
 }
 
 // Check tells why a configuration cannot be built.
 func (c Config) Check() error {
+	c = c.full()
 	switch {
 	case c.BM%64 != 0 || c.BM < 64 || c.BM > 256 || c.BN%64 != 0 || c.BN < 64 || c.BN > 256:
 		return fmt.Errorf("gemm: tile of %d×%d, want multiples of 64 up to 256", c.BM, c.BN)
@@ -105,38 +130,68 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d×%d accumulators in one consumer do not fit its registers", c.rows(), c.BN)
 	case !power(c.ClusterM) || !power(c.ClusterN) || c.Cluster() > 8:
 		return fmt.Errorf("gemm: clusters of %d×%d, want powers of two, 8 CTAs at most", c.ClusterM, c.ClusterN)
+	case c.TransA && c.BM/c.ClusterN%64 != 0 || c.TransB && c.BN/c.ClusterM%64 != 0:
+		return fmt.Errorf("gemm: a %d×%d tile in %d×%d parts, want 64 rows at least of a transposed operand", c.BM, c.BN, c.ClusterN, c.ClusterM)
 	case c.BM/c.ClusterN%8 != 0 || c.BN/c.ClusterM%8 != 0:
 		return fmt.Errorf("gemm: a %d×%d tile in %d×%d parts, want 8 rows at least", c.BM, c.BN, c.ClusterN, c.ClusterM)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
 	case c.Overlap > Invites || c.L2 > ptx.L2256B:
 		return fmt.Errorf("gemm: overlap %d, L2 promotion %d, want 0..2 and 0..3", c.Overlap, c.L2)
-	case c.sharedBytes() > ptx.MaxShared:
-		return fmt.Errorf("gemm: %d bytes of shared memory, want at most %d; hint: fewer stages", c.sharedBytes(), ptx.MaxShared)
+	case c.Shared() > ptx.MaxShared:
+		return fmt.Errorf("gemm: %d bytes of shared memory, want at most %d; hint: fewer stages", c.Shared(), ptx.MaxShared)
+	}
+	return c.checkTypes()
+}
+
+func (c Config) checkTypes() error {
+	switch {
+	case c.In != num.BF16 && c.In != num.F16:
+		return fmt.Errorf("gemm: operands of type %v, want bf16 or f16", c.In)
+	case c.Out != num.BF16 && c.Out != num.F16 && c.Out != num.F32:
+		return fmt.Errorf("gemm: result of type %v, want bf16, f16 or f32", c.Out)
+	case c.Add && c.Out != num.F32:
+		return fmt.Errorf("gemm: adding to a result of type %v, want f32", c.Out)
 	}
 	return nil
 }
 
 func power(n int) bool { return n > 0 && n&(n-1) == 0 }
 
+// options are the words of a name that follow its numbers, each with how it is set and whether it is; every word is one value of one field.
+func (c *Config) options() []option {
+	flag := func(word string, b *bool) option { return option{word, *b, func() { *b = true }} }
+	overlap := func(word string, o Overlap) option { return option{word, c.Overlap == o, func() { c.Overlap = o }} }
+	l2 := func(word string, l ptx.L2Sector) option { return option{word, c.L2 == l, func() { c.L2 = l }} }
+	out := func(t num.DType) option {
+		return option{"to" + t.String(), c.Out == t && c.Out != c.In, func() { c.Out = t }}
+	}
+	return []option{
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), overlap("waits", Waits), overlap("invites", Invites),
+		l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
+		{"f16", c.In == num.F16, func() { c.In = num.F16 }}, out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
+	}
+}
+
+type option struct {
+	word string
+	on   bool
+	set  func()
+}
+
 // String is the configuration's name, which ParseConfig reads: tile, consumers, cluster, stages, strip, and what is not usual.
 func (c Config) String() string {
+	c = c.full()
 	s := fmt.Sprintf("%dx%dx%d-w%d-c%dx%d-s%d-g%d", c.BM, c.BN, c.BK, c.Consumers, c.ClusterM, c.ClusterN, c.Stages, c.Order.Group)
-	for _, o := range []struct {
-		on   bool
-		name string
-	}{
-		{c.Order.Serpentine, "serpentine"}, {c.PingPong, "pingpong"}, {c.OneTile, "onetile"}, {c.Overlap == Waits, "waits"}, {c.Overlap == Invites, "invites"},
-		{c.L2 == ptx.L2None, "l2none"}, {c.L2 == ptx.L264B, "l264"}, {c.L2 == ptx.L2256B, "l2256"},
-	} {
+	for _, o := range c.options() {
 		if o.on {
-			s += "-" + o.name
+			s += "-" + o.word
 		}
 	}
 	return s
 }
 
-// ParseConfig reads a name that String wrote. The result is checked.
+// ParseConfig reads a name that String wrote. The result is checked, and names its types.
 func ParseConfig(name string) (Config, error) {
 	c := Config{L2: ptx.L2128B}
 	words := strings.Split(name, "-")
@@ -153,38 +208,25 @@ func ParseConfig(name string) (Config, error) {
 		}
 	}
 	for _, w := range words[5:] {
-		if err == nil && !c.option(w) {
+		if err == nil && !c.set(w) {
 			err = fmt.Errorf("gemm: configuration option %q", w)
 		}
 	}
 	if err != nil {
 		return c, fmt.Errorf("%w in %q; hint: names look like %v", err, name, Default())
 	}
-	return c, c.Check()
+	return c.full(), c.Check()
 }
 
-func (c *Config) option(word string) bool {
-	switch word {
-	case "serpentine":
-		c.Order.Serpentine = true
-	case "pingpong":
-		c.PingPong = true
-	case "onetile":
-		c.OneTile = true
-	case "waits":
-		c.Overlap = Waits
-	case "invites":
-		c.Overlap = Invites
-	case "l2none":
-		c.L2 = ptx.L2None
-	case "l264":
-		c.L2 = ptx.L264B
-	case "l2256":
-		c.L2 = ptx.L2256B
-	default:
-		return false
+// set applies one option, and tells whether there is one of that name.
+func (c *Config) set(word string) bool {
+	for _, o := range c.options() {
+		if o.word == word {
+			o.set()
+			return true
+		}
 	}
-	return true
+	return false
 }
 
 // numbers reads "PREFIXaxbxc".

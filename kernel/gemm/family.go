@@ -20,6 +20,18 @@ func Family() []Config {
 		"128x192x64-w2-c2x1-s4-g4-pingpong-serpentine",
 		"192x192x64-w3-c2x1-s3-g4",
 		"256x128x64-w2-c1x2-s4-g4",
+		// layouts and types
+		"128x256x64-w2-c2x1-s3-g8-tb",
+		"128x256x64-w2-c2x1-s3-g8-ta",
+		"128x256x64-w2-c1x2-s3-g8-ta-tb",
+		"256x128x64-w2-c2x1-s3-g4-ta-tb-tof32-add",
+		"128x128x32-w2-c2x1-s6-g4-ta-tb",
+		"128x128x128-w1-c1x2-s3-g2-ta-tof32",
+		"128x128x64-w2-c2x1-s4-g2-pingpong-ta-tof32",
+		"128x64x64-w2-c1x1-s4-g2-pingpong-tb-f16",
+		"64x192x64-w1-c1x1-s3-g2-tb-f16-tof32-add",
+		"64x64x64-w1-c2x1-s4-g0-invites-f16-tobf16",
+		"128x128x64-w2-c2x2-s3-g2-tof16",
 	})
 }
 

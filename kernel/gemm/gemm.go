@@ -1,11 +1,12 @@
-// Package gemm multiplies matrices on Hopper's tensor cores: D = A·Bᵀ, bf16 in and out, float32 accumulation, any M, N, K with 16-byte rows.
+// Package gemm multiplies matrices on Hopper's tensor cores: D = A·Bᵀ, bf16 or f16 in, bf16, f16 or f32 out, float32 accumulation, any M, N, K whose rows are
+// multiples of 16 bytes. A and B may each lie transposed in memory, which is what the three products of a linear layer's training need.
 //
 // Start with Config in config.go, then body.go, which is the kernel; choose.go picks a Config for a problem.
 package gemm
 
 import "heddle/ptx"
 
-const elem = 2 // bytes of bf16
+const elem = 2 // bytes of an element of A and B
 
 // Gemm is a built kernel: its entry and the handles that fill a launch.
 type Gemm struct {
@@ -25,7 +26,8 @@ func New(c Config) (*Gemm, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	k := ptx.New("gemm_bf16", c.threads(), c.Cluster())
+	c = c.full()
+	k := ptx.New("gemm", c.threads(), c.Cluster())
 	g := &Gemm{Config: c}
 	g.params = body(k, c)
 	var err error

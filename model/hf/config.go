@@ -89,8 +89,10 @@ type Experts struct {
 }
 
 // Read reads the config.json of a folder.
-func Read(dir string) (Config, error) {
-	path := filepath.Join(dir, "config.json")
+func Read(dir string) (Config, error) { return ReadFile(filepath.Join(dir, "config.json")) }
+
+// ReadFile reads a config.json by its own name.
+func ReadFile(path string) (Config, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("hf: %w", err)

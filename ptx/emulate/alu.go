@@ -46,6 +46,13 @@ func movP(w *warp, c *code)  { w.putP(c.d, w.p[c.a]) }
 
 func addU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
+	if w.mask == allLanes {
+		r := &w.r[c.d]
+		for i := range r {
+			r[i] = a[i] + b[i]
+		}
+		return
+	}
 	var t lanes32
 	for i := range t {
 		t[i] = a[i] + b[i]
@@ -55,6 +62,13 @@ func addU32(w *warp, c *code) {
 
 func subU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
+	if w.mask == allLanes {
+		r := &w.r[c.d]
+		for i := range r {
+			r[i] = a[i] - b[i]
+		}
+		return
+	}
 	var t lanes32
 	for i := range t {
 		t[i] = a[i] - b[i]
@@ -64,6 +78,13 @@ func subU32(w *warp, c *code) {
 
 func mulU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
+	if w.mask == allLanes {
+		r := &w.r[c.d]
+		for i := range r {
+			r[i] = a[i] * b[i]
+		}
+		return
+	}
 	var t lanes32
 	for i := range t {
 		t[i] = a[i] * b[i]
@@ -73,6 +94,13 @@ func mulU32(w *warp, c *code) {
 
 func madU32(w *warp, c *code) {
 	a, b, d := &w.r[c.a], &w.r[c.b], &w.r[c.c]
+	if w.mask == allLanes {
+		r := &w.r[c.d]
+		for i := range r {
+			r[i] = a[i]*b[i] + d[i]
+		}
+		return
+	}
 	var t lanes32
 	for i := range t {
 		t[i] = a[i]*b[i] + d[i]
@@ -82,6 +110,13 @@ func madU32(w *warp, c *code) {
 
 func andU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
+	if w.mask == allLanes {
+		r := &w.r[c.d]
+		for i := range r {
+			r[i] = a[i] & b[i]
+		}
+		return
+	}
 	var t lanes32
 	for i := range t {
 		t[i] = a[i] & b[i]
@@ -91,6 +126,13 @@ func andU32(w *warp, c *code) {
 
 func xorU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
+	if w.mask == allLanes {
+		r := &w.r[c.d]
+		for i := range r {
+			r[i] = a[i] ^ b[i]
+		}
+		return
+	}
 	var t lanes32
 	for i := range t {
 		t[i] = a[i] ^ b[i]
@@ -131,6 +173,9 @@ func fma32(x, y, z float32) float32 {
 	p, q := float64(x)*float64(y), float64(z)
 	s := p + q
 	b := math.Float64bits(s)
+	if e := b >> 52 & 0x7ff; e > 1023-126 && e < 1023+127 && b&(1<<29-1) != 1<<28 { // a normal float32, and s no tie: rounding it again cannot go wrong
+		return float32(s)
+	}
 	if b&1 == 0 && !math.IsInf(s, 0) { // find the error of the sum (Knuth's TwoSum); where there is one, make the last bit odd
 		pp := s - q
 		e := (p - pp) + (q - (s - pp))

@@ -1,5 +1,7 @@
 package emulate
 
+import "fmt"
+
 // namedBarrier is one of a CTA's sixteen.
 type namedBarrier struct {
 	n, want  int // threads that have come, threads awaited
@@ -16,6 +18,7 @@ func (w *warp) come(c *code) (*namedBarrier, bool) {
 		w.dead()
 		return nil, false
 	}
+	w.m.traceName(w.at, barrierName(id))
 	b := &w.t.named[id]
 	if b.cur.v == nil {
 		b.cur, b.rel = newKnowledge(w.m.agents()), newKnowledge(w.m.agents())
@@ -25,9 +28,7 @@ func (w *warp) come(c *code) (*namedBarrier, bool) {
 	} else if b.want != want {
 		w.fault(Barrier, b.pc, "", "named barrier %d for %d threads here and for %d at %s", id, want, b.want, w.m.line(b.pc))
 	}
-	w.tick(allLanes)
-	w.meet()
-	b.cur.join(w.know)
+	w.meet(&b.cur)
 	b.n += 32
 	w.barGen = b.gen
 	if b.n < b.want {
@@ -48,18 +49,13 @@ func barSync(w *warp, c *code) {
 		w.sleeping = false
 		w.wake()
 		w.know.join(b.rel)
-		w.tick(allLanes)
-		w.known = w.clock
 		return
 	}
-	w.whole()
 	b, complete := w.come(c)
 	switch {
 	case b == nil:
 	case complete:
 		w.know.join(b.rel)
-		w.tick(allLanes)
-		w.known = w.clock
 	default:
 		w.sleeping = true
 		w.sleep(wait{what: "named barrier", object: barrierName(w.first(c.a))})
@@ -67,14 +63,10 @@ func barSync(w *warp, c *code) {
 }
 
 func barArrive(w *warp, c *code) {
-	w.whole()
 	w.come(c)
-	w.tick(allLanes)
 }
 
-func barrierName(id uint32) string {
-	return "named barrier " + string(rune('0'+id/10)) + string(rune('0'+id%10))
-}
+func barrierName(id uint32) string { return fmt.Sprintf("named barrier %d", id) }
 
 // clusterBarrier is the hardware barrier of a cluster. Exited threads count as arrived.
 type clusterBarrier struct {
@@ -93,18 +85,14 @@ func (b *clusterBarrier) settle(c *cluster) {
 }
 
 func clusterArrive(w *warp, c *code) {
-	w.whole()
 	b := &w.t.c.bar
 	if w.arrived != 0 {
 		w.fault(Barrier, -1, "", "arrives at the cluster barrier twice without waiting")
 	}
 	w.arrived = b.gen + 1
-	w.tick(allLanes)
-	w.meet()
-	b.cur.join(w.know)
+	w.meet(&b.cur)
 	b.n++
 	b.settle(w.t.c)
-	w.tick(allLanes)
 }
 
 func clusterWait(w *warp, c *code) {
@@ -118,7 +106,6 @@ func clusterWait(w *warp, c *code) {
 	}
 	if b.gen < w.arrived {
 		if w.wait == nil {
-			w.whole()
 			w.sleep(wait{what: "cluster barrier"})
 		}
 		return
@@ -126,26 +113,22 @@ func clusterWait(w *warp, c *code) {
 	w.wake()
 	w.arrived = 0
 	w.know.join(b.rel)
-	w.tick(allLanes)
-	w.known = w.clock
 }
 
 func warpSync(w *warp, c *code) {
-	w.whole()
-	w.tick(allLanes)
-	w.meet()
-	w.tick(allLanes)
+	w.parted = nil
+	w.meet(nil)
 }
 
 // fenceProxy makes what the executing lanes know visible to the async proxy; of their sisters only what a warp-wide barrier has made known.
 func fenceProxy(w *warp, c *code) {
 	k := w.mine(w.mask)
-	lo, hi := int(w.lane0), int(w.lane0)+32
+	lo, hi := int(w.lane0), int(w.lane0)+perLanes
 	k.a[:lo].join(k.v[:lo])
 	k.a[hi:].join(k.v[hi:])
-	for i := range 32 {
+	for i := range perLanes {
 		x := k.v[lo+i]
-		if w.mask>>i&1 == 0 {
+		if uint64(w.mask)>>i&1 == 0 && w.mask != allLanes || i < 32 && w.mask>>i&1 == 0 {
 			x = min(x, w.known)
 		}
 		k.a[lo+i] = max(k.a[lo+i], x)
@@ -164,13 +147,23 @@ func fenceInit(w *warp, c *code) {
 
 func nop(w *warp, c *code) {}
 
+// gridWait joins the grid in front: all of it has ended, its memory is visible.
+func gridWait(w *warp, c *code) { w.learnOf(w.mask, w.m.front()) }
+
+// overtakes reports a use of global memory that the grid in front may still write or read.
+func (w *warp) overtakes(mask uint32, what string) {
+	if w.m.launch.PDL && !w.m.opt.Unsafe && !w.mine(mask).v.knows(w.m.front()) {
+		w.fault(Race, -1, what, "touches %s before griddepcontrol.wait: the grid in front may not have ended", what)
+	}
+}
+
 // setmaxnreg gives registers back to the CTA's pool, or waits until the pool has them.
 func setmaxnreg(w *warp, c *code) {
+	w.m.traceName(w.at, "registers")
 	need := (int(w.first(c.a)) - w.regs) * 32
 	if need > w.t.pool {
 		if w.wait == nil {
-			w.whole()
-			w.sleep(wait{what: "setmaxnreg"})
+			w.sleep(wait{what: "setmaxnreg", object: "registers"})
 		}
 		return
 	}

@@ -2,8 +2,8 @@ package emulate
 
 // clocks is a vector clock: for each component how much of it is known to have happened before.
 //
-// Components: every lane of the cluster, counted by its warp's clock; then, for each CTA, one for each thing that completes asynchronously: a mbarrier
-// (its phase), a warpgroup (its wgmma groups), a warp's bulk stores (groups read, groups complete).
+// Components: every lane of the cluster and every warp as a whole, counted by the warp's clock; then, for each CTA, one for each thing that completes
+// asynchronously: a mbarrier (its phase), a warpgroup (its wgmma groups), a warp's bulk stores (groups read, groups complete).
 type clocks []uint32
 
 func (c clocks) join(d clocks) {
@@ -51,7 +51,10 @@ const (
 	perWarp = 2 // bulk groups read, bulk groups complete
 )
 
-func (m *machine) agents() int { return m.lanes + m.clusterSize*m.perCTA() }
+func (m *machine) agents() int { return m.lanes + m.clusterSize*m.perCTA() + 1 }
+
+// front is the end of the grid in front, which a launch with PDL may overtake: griddepcontrol.wait learns of it.
+func (m *machine) front() epoch { return epoch{int32(m.agents() - 1), 1} }
 
 func (m *machine) perCTA() int { return maxBars + m.warps/4 + 1 + perWarp*m.warps }
 
@@ -64,7 +67,10 @@ func (w *warp) bulkAgent(which int) int32 {
 	return int32(w.t.base + maxBars + w.m.warps/4 + 1 + perWarp*w.id + which)
 }
 
-// lane is the component of a lane of this warp.
+// perLanes is the components of one warp's threads: 32 lanes, and the warp as a whole for what all lanes do together.
+const perLanes = 33
+
+// lane is the component of a lane of this warp; lane 32 is the warp as a whole.
 func (w *warp) lane(i int) int32 { return w.lane0 + int32(i) }
 
 // A warp's lanes share what they know, but for two refinements: what a lane did is known to the others only from the next warp-wide barrier on (known), and
@@ -73,6 +79,12 @@ func (w *warp) lane(i int) int32 { return w.lane0 + int32(i) }
 // tick starts a new interval of the lanes in mask: what they do from now on is not covered by what they published before.
 func (w *warp) tick(mask uint32) {
 	w.clock++
+	if mask == allLanes {
+		w.know.v[w.lane(32)] = w.clock
+		if w.partMask != 0 {
+			w.part.v[w.lane(32)] = w.clock
+		}
+	}
 	for l := range lanes(mask) {
 		w.know.v[w.lane(l)] = w.clock
 		if w.partMask != 0 {
@@ -123,17 +135,19 @@ func (w *warp) learnOf(mask uint32, e epoch) {
 }
 
 // publish joins into o what the lanes in mask may tell: of their sisters only what a warp-wide barrier has made known.
+// What they do from now on it does not cover.
 func (w *warp) publish(mask uint32, o knowledge) {
 	k := w.mine(mask)
+	defer w.tick(mask)
 	if mask == allLanes {
 		o.join(k)
 		return
 	}
-	var own [32]uint32
-	mineV := k.v[w.lane0 : w.lane0+32]
+	var own [perLanes]uint32
+	mineV := k.v[w.lane0 : w.lane0+perLanes]
 	copy(own[:], mineV)
 	for i := range own {
-		if mask>>i&1 == 0 {
+		if uint64(mask)>>i&1 == 0 {
 			mineV[i] = min(mineV[i], w.known)
 		}
 	}
@@ -141,11 +155,18 @@ func (w *warp) publish(mask uint32, o knowledge) {
 	copy(mineV, own[:])
 }
 
-// meet is a barrier of the whole warp: its lanes now know of each other.
-func (w *warp) meet() {
+// meet is a barrier of the whole warp: its lanes now know of each other, and tell o.
+func (w *warp) meet(o *knowledge) {
 	if w.partMask != 0 {
 		w.know.join(w.part)
 		w.partMask = 0
 	}
+	if o != nil {
+		o.join(w.know)
+	}
 	w.known = w.clock
+	w.tick(allLanes)
 }
+
+// now is the epoch of what a lane does at present.
+func (w *warp) now(lane int) epoch { return epoch{w.lane(lane), w.know.v[w.lane(lane)]} }

@@ -7,7 +7,7 @@ func (m *machine) explain(cs []*cluster) {
 	for rank := range 4 {
 		for _, c := range cs {
 			for _, w := range c.warps {
-				if !w.done && w.wait != nil && w.wait.rank() == rank {
+				if !w.done && w.wait != nil && w.rank() == rank {
 					m.report.add(Fault{
 						Kind: Deadlock, Line: m.line(w.pc), Object: w.wait.object, Role: m.role(w.id), CTA: w.t.index, Warp: w.id, Lanes: w.mask,
 						Text: "waits for ever for " + w.wait.describe(),
@@ -19,10 +19,12 @@ func (m *machine) explain(cs []*cluster) {
 }
 
 // rank orders what warps wait for by how likely it is the cause.
-func (x *wait) rank() int {
-	switch {
+func (w *warp) rank() int {
+	switch x := w.wait; {
 	case x.what == "setmaxnreg":
 		return 0
+	case x.bar != nil && x.bar.waited[w.id] < x.bar.phase: // it has missed a phase: a wrong parity
+		return 1
 	case x.bar != nil && x.bar.tx != 0: // bytes are missing, and nothing that could bring them is under way
 		return 1
 	case x.bar != nil && x.bar.pending < x.bar.count, x.what == "named barrier": // some have come, the others never will

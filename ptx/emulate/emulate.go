@@ -24,6 +24,10 @@ type Emulator struct {
 	Async    When  // when asynchronous operations are done
 	MaxSteps int64 // warp instructions before the launch is given up as endless; 0: 2³³
 	Unsafe   bool  // leave out the happens-before checks, to measure their price
+	Dry      bool  // leave out the arithmetic of wgmma: every check stays, the products are zero
+	Stop     int   // faults before the launch is given up; 0: 20
+	// Trace, where not nil, is filled with the barriers and shared regions that each instruction touched.
+	Trace map[*ptx.Inst]map[string]bool
 	// After, where not nil, is called with what was counted.
 	After func(*Counts)
 }
@@ -70,10 +74,13 @@ func newMachine(e Emulator, entry *ptx.Entry, l ptx.Launch, args *ptx.Args) *mac
 	if e.SMs == 0 {
 		e.SMs = 8
 	}
+	if e.Stop == 0 {
+		e.Stop = 20
+	}
 	if e.MaxSteps == 0 {
 		e.MaxSteps = 1 << 33
 	}
-	m := &machine{opt: e, entry: entry, launch: l, args: args, rng: rand.New(rand.NewSource(e.Seed)), report: Report{Kernel: entry.Name}}
+	m := &machine{opt: e, entry: entry, launch: l, args: args, rng: rand.New(rand.NewSource(e.Seed)), report: Report{Kernel: entry.Name, limit: e.Stop}}
 	m.lower()
 	m.memory()
 	m.counts.Executed = make([]int64, len(m.code))

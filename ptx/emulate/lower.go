@@ -12,6 +12,9 @@ type code struct {
 	s    []int32 // all operands: registers, constants behind the registers of their class
 	g    int32   // guard or condition; −1: none
 	jump int32
+
+	aligned bool      // a whole warp must execute it together
+	parts   *ptx.Line // end of a branch that may leave its lanes apart: where that stands
 }
 
 // lower flattens the tree. Immediates become constant registers, so that the inner loops know one case.
@@ -32,12 +35,20 @@ func (m *machine) block(b *ptx.Block) {
 			e := m.emit(code{f: elseOp, g: -1})
 			m.code[i].jump = int32(e)
 			m.block(n.Else)
-			m.code[e].jump = int32(m.emit(code{f: endOp, g: -1}))
+			end := code{f: endOp, g: -1}
+			if n.Parts() {
+				end.parts = &n.Line
+			}
+			m.code[e].jump = int32(m.emit(end))
 		case *ptx.Loop:
 			m.emit(code{f: loopOp, g: -1})
 			top := len(m.code)
 			m.block(n.Cond)
-			test := m.emit(code{f: testOp, g: int32(n.Pred.Reg())})
+			leave := code{f: testOp, g: int32(n.Pred.Reg())}
+			if n.Parts() {
+				leave.parts = &n.Line
+			}
+			test := m.emit(leave)
 			m.block(n.Body)
 			m.emit(code{f: backOp, g: -1, jump: int32(top)})
 			m.code[test].jump = int32(len(m.code))
@@ -51,7 +62,7 @@ func (m *machine) emit(c code) int {
 }
 
 func (m *machine) inst(in *ptx.Inst) {
-	c := code{f: table[in.Op], in: in, g: -1, d: -1}
+	c := code{f: table[in.Op], in: in, g: -1, d: -1, aligned: in.Op.Aligned() > ptx.Lane}
 	if len(in.Dst) > 0 {
 		c.d = int32(in.Dst[0].Reg())
 		if in.Op == ptx.OpMov {

@@ -19,10 +19,11 @@ type machine struct {
 	const32 map[uint32]int32
 	const64 map[uint64]int32
 	buffers []*ptx.Buffer
+	lines   []string // of the code, as far as somebody has asked
 
 	clusterSize int // CTAs
 	warps       int // of a CTA
-	lanes       int // of a cluster
+	lanes       int // components of a cluster's threads
 	scratch     operands
 }
 
@@ -45,7 +46,7 @@ type cta struct {
 	base    int // first asynchronous component
 	mem     []byte
 	shadow  []cell
-	words   map[int]*[4]cell
+	words   [][4]cell // of the cells that are split
 	bars    map[int]*mbar
 	named   [16]namedBarrier
 	groups  []*group
@@ -57,16 +58,17 @@ type cta struct {
 }
 
 type touch struct {
-	count uint32
-	pc    int32
+	count  uint32
+	pc     int32
+	object string
 }
 
 func (t *cta) gone() bool { return t.exited == len(t.warps) }
 
 // note remembers that e uses t's shared memory: t must not end before.
-func (t *cta) note(e epoch, pc int32) {
+func (t *cta) note(e epoch, pc int32, object string) {
 	if old, ok := t.touched[e.agent]; !ok || e.count > old.count {
-		t.touched[e.agent] = touch{e.count, pc}
+		t.touched[e.agent] = touch{e.count, pc, object}
 	}
 }
 
@@ -75,7 +77,7 @@ const sharedBase = 1024
 
 func (m *machine) run() {
 	m.clusterSize, m.warps = m.entry.Cluster, m.entry.Threads/32
-	m.lanes = m.clusterSize * m.entry.Threads
+	m.lanes = m.clusterSize * m.warps * perLanes
 	total := m.launch.Grid.X / m.clusterSize
 	fit := max(1, m.opt.SMs/m.clusterSize)
 	var resident []*cluster
@@ -128,7 +130,7 @@ func (m *machine) start(i int) *cluster {
 	for rank := range m.clusterSize {
 		t := &cta{
 			c: c, index: i*m.clusterSize + rank, rank: rank, base: m.agentBase(rank), mem: make([]byte, m.launch.Shared), shadow: make([]cell, (m.launch.Shared+15)/16),
-			words: map[int]*[4]cell{}, bars: map[int]*mbar{}, ended: newKnowledge(n), touched: map[int32]touch{},
+			bars: map[int]*mbar{}, ended: newKnowledge(n), touched: map[int32]touch{},
 		}
 		for j := range t.shadow {
 			t.shadow[j].write.agent = -1

@@ -17,6 +17,7 @@ type mbar struct {
 	fenced  bool  // a fence.mbarrier_init has followed
 	cur     knowledge
 	rel     knowledge
+	waited  []uint32 // by warp: phases complete when it last waited
 }
 
 // split tells the CTA and the offset that a shared::cluster address names.
@@ -40,7 +41,6 @@ func (w *warp) own(addr uint32) (int, bool) {
 }
 
 func mbarInit(w *warp, c *code) {
-	w.tick(w.mask)
 	for l := range lanes(w.mask) {
 		off, ok := w.own(w.r[c.a][l])
 		if !ok {
@@ -55,7 +55,7 @@ func mbarInit(w *warp, c *code) {
 			w.fault(Barrier, -1, w.m.object(off), "mbarrier.init with %d arrivals, want 1..2²⁰−1", n)
 			return
 		}
-		e := epoch{w.lane(l), w.clock}
+		e := w.now(l)
 		w.m.check(&access{t: w.t, off: off, bytes: 8, write: true, by: e, know: w.mine(1 << l), pc: w.at})
 		b := w.t.bars[off]
 		if b == nil {
@@ -63,7 +63,7 @@ func mbarInit(w *warp, c *code) {
 				w.fault(Barrier, -1, "", "more than %d mbarriers in a CTA: the emulator keeps no more", maxBars)
 				return
 			}
-			b = &mbar{name: w.m.object(off), off: off, agent: int32(w.t.base + len(w.t.bars)), cur: newKnowledge(w.m.agents()), rel: newKnowledge(w.m.agents())}
+			b = &mbar{name: w.m.object(off), off: off, agent: int32(w.t.base + len(w.t.bars)), cur: newKnowledge(w.m.agents()), rel: newKnowledge(w.m.agents()), waited: make([]uint32, w.m.warps)}
 			w.t.bars[off] = b
 		}
 		b.count, b.pending, b.tx, b.init, b.fenced = n, n, 0, e, false
@@ -72,6 +72,7 @@ func mbarInit(w *warp, c *code) {
 
 // bar finds the mbarrier at an offset of t; who uses it must know that it has been made.
 func (w *warp) bar(t *cta, off int, mask uint32) *mbar {
+	w.m.trace(w.at, off)
 	b := t.bars[off]
 	switch {
 	case b == nil:
@@ -106,11 +107,13 @@ func (w *warp) arrive(t *cta, off int, mask uint32, bytes int) {
 	if t.gone() {
 		w.fault(Exit, -1, b.name, "arrives at %s of CTA %d, which has ended", b.name, t.index)
 	}
-	w.publish(mask, b.cur)
-	if t != w.t {
-		l := bits.TrailingZeros32(mask)
-		t.note(epoch{w.lane(l), w.clock}, w.at)
+	if !w.mine(mask).v.knows(epoch{b.agent, b.phase}) {
+		w.fault(Barrier, -1, b.name, "arrives at %s in phase %d without knowing that the phase before has completed: it might count for that one", b.name, b.phase)
 	}
+	if t != w.t {
+		t.note(w.now(bits.TrailingZeros32(mask)), w.at, b.name)
+	}
+	w.publish(mask, b.cur)
 	b.tx += bytes
 	n := bits.OnesCount32(mask)
 	if b.pending < n {
@@ -119,7 +122,6 @@ func (w *warp) arrive(t *cta, off int, mask uint32, bytes int) {
 	}
 	b.pending -= n
 	b.settle(w.m, t)
-	w.tick(mask) // what comes now is not covered by this arrival
 }
 
 func mbarArrive(w *warp, c *code) { w.arriveEach(c, 0) }
@@ -128,7 +130,6 @@ func mbarExpect(w *warp, c *code) { w.arriveEach(c, int(w.first(c.b))) }
 
 // arriveEach arrives for each lane at the barrier that its register names, own or remote.
 func (w *warp) arriveEach(c *code, bytes int) {
-	w.tick(w.mask)
 	addr := &w.r[c.a]
 	one := addr[bits.TrailingZeros32(w.mask)]
 	same := true
@@ -187,8 +188,14 @@ func mbarWait(w *warp, c *code) {
 		return
 	}
 	w.wake()
+	if known := w.mine(w.mask).v[b.agent]; known+1 < b.phase {
+		w.fault(Phase, -1, b.name, "waits for phase %d of %s and knows of %d: a phase earlier the same parity would have let it pass", b.phase-1, b.name, known)
+	}
+	if b.phase > 0 && b.waited[w.id] == b.phase {
+		w.fault(Phase, -1, b.name, "waits again for phase %d of %s, which it has seen complete: the wait waits for nothing", b.phase-1, b.name)
+	}
+	b.waited[w.id] = b.phase
 	w.learn(w.mask, b.rel)
-	w.tick(w.mask)
 }
 
 // dead makes a warp wait for ever: what it waits for does not exist, and the fault has been reported.

@@ -33,6 +33,7 @@ func (w *warp) global(addr uint64, n int) []byte {
 		return nil
 	}
 	b := w.m.buffers[i]
+	w.overtakes(w.mask, b.Name)
 	if addr%uint64(n) != 0 {
 		w.fault(Alignment, -1, b.Name, "global access of %d bytes at byte %d of %s", n, off, b.Name)
 		return nil
@@ -113,12 +114,43 @@ func (w *warp) shared(l int, addr uint32, n int, write bool) []byte {
 		w.fault(Bounds, -1, "", "shared access of %d bytes at %d, outside %d bytes", n, off, len(w.t.mem))
 		return nil
 	}
-	w.m.check(&access{t: w.t, off: off, bytes: n, write: write, by: epoch{w.lane(l), w.clock}, know: w.mine(1 << l), pc: w.at})
+	w.m.check(&access{t: w.t, off: off, bytes: n, write: write, by: w.now(l), know: w.mine(1 << l), pc: w.at})
 	return w.t.mem[off : off+n]
+}
+
+// dense gives the bytes of an access in which the lanes, all running, touch n neighbouring bytes each, in order and from a 16-byte boundary; nil for any other.
+// It is the common case, checked a cell at a time with the warp as a whole for its agent.
+func (w *warp) dense(addr *lanes32, n int, write bool) []byte {
+	first := addr[0]
+	if w.mask != allLanes || first%16 != 0 {
+		return nil
+	}
+	for l, x := range addr {
+		if x != first+uint32(l*n) {
+			return nil
+		}
+	}
+	off, ok := w.own(first)
+	if !ok || off+32*n > len(w.t.mem) {
+		return nil // the other path says what is wrong
+	}
+	w.m.counts.Shared++
+	w.m.counts.Wavefront += int64(max(1, n/4))
+	w.m.check(&access{t: w.t, off: off, bytes: 32 * n, write: write, by: w.now(32), know: w.mine(allLanes), pc: w.at})
+	return w.t.mem[off : off+32*n]
 }
 
 func loadShared(n int) op {
 	return func(w *warp, c *code) {
+		if p := w.dense(&w.r[c.a], 4*n, false); p != nil {
+			for i := range n {
+				r := &w.r[c.d+int32(i)]
+				for l := range r {
+					r[l] = binary.LittleEndian.Uint32(p[4*(n*l+i):])
+				}
+			}
+			return
+		}
 		w.wavefronts(&w.r[c.a], 4*n)
 		for l := range lanes(w.mask) {
 			p := w.shared(l, w.r[c.a][l], 4*n, false)
@@ -134,6 +166,14 @@ func loadShared(n int) op {
 
 func storeShared(n int) op {
 	return func(w *warp, c *code) {
+		if p := w.dense(&w.r[c.a], 4*n, true); p != nil {
+			for i := range n {
+				for l, x := range w.r[c.s[1+i]] {
+					binary.LittleEndian.PutUint32(p[4*(n*l+i):], x)
+				}
+			}
+			return
+		}
 		w.wavefronts(&w.r[c.a], 4*n)
 		for l := range lanes(w.mask) {
 			p := w.shared(l, w.r[c.a][l], 4*n, true)
@@ -149,9 +189,6 @@ func storeShared(n int) op {
 
 // storeMatrix stores four 8×8 matrices of 16-bit elements: lane 8i+r names row r of matrix i, lane 4r+q holds its columns 2q and 2q+1.
 func storeMatrix(w *warp, c *code) {
-	if !w.whole() {
-		return
-	}
 	w.wavefronts(&w.r[c.a], 16)
 	for l := range 32 {
 		p := w.shared(l, w.r[c.a][l], 16, true)
@@ -166,9 +203,6 @@ func storeMatrix(w *warp, c *code) {
 }
 
 func loadMatrix(w *warp, c *code) {
-	if !w.whole() {
-		return
-	}
 	w.wavefronts(&w.r[c.a], 16)
 	for l := range 32 {
 		p := w.shared(l, w.r[c.a][l], 16, false)
@@ -221,9 +255,6 @@ func (w *warp) wavefronts(addr *lanes32, n int) {
 
 func shuffle(from func(lane int, x uint32) int) op {
 	return func(w *warp, c *code) {
-		if !w.whole() {
-			return
-		}
 		a, b := &w.r[c.a], &w.r[c.b]
 		var t lanes32
 		for i := range t {
@@ -234,7 +265,6 @@ func shuffle(from func(lane int, x uint32) int) op {
 }
 
 func ballot(w *warp, c *code) {
-	w.whole()
 	var t lanes32
 	for i := range t {
 		t[i] = w.p[c.a] & w.mask
@@ -243,7 +273,6 @@ func ballot(w *warp, c *code) {
 }
 
 func anyP(w *warp, c *code) {
-	w.whole()
 	t := uint32(0)
 	if w.p[c.a]&w.mask != 0 {
 		t = allLanes
@@ -252,7 +281,6 @@ func anyP(w *warp, c *code) {
 }
 
 func allP(w *warp, c *code) {
-	w.whole()
 	t := uint32(0)
 	if w.p[c.a]&w.mask == w.mask {
 		t = allLanes
@@ -261,6 +289,5 @@ func allP(w *warp, c *code) {
 }
 
 func elect(w *warp, c *code) {
-	w.whole()
 	w.putP(c.d, 1<<bits.TrailingZeros32(w.mask))
 }

@@ -53,6 +53,7 @@ type Report struct {
 	Kernel string
 	Faults []Fault
 	seen   map[string]bool
+	limit  int
 }
 
 func (r *Report) Error() string {
@@ -64,31 +65,42 @@ func (r *Report) Error() string {
 	return b.String()
 }
 
-const maxFaults = 20
+func (f Fault) key() string {
+	if f.Kind == Deadlock {
+		return string(f.Kind) + f.Line + f.Object
+	}
+	return string(f.Kind) + f.Line + f.Other
+}
+
+func (r *Report) has(f Fault) bool { return r.seen[f.key()] }
 
 // add keeps the first fault of each kind and pair of lines.
 func (r *Report) add(f Fault) {
-	key := string(f.Kind) + f.Line + f.Other
-	if f.Kind == Deadlock {
-		key += f.Object
+	if r.has(f) || len(r.Faults) >= r.limit {
+		return
 	}
 	if r.seen == nil {
 		r.seen = map[string]bool{}
 	}
-	if !r.seen[key] && len(r.Faults) < maxFaults {
-		r.seen[key] = true
-		r.Faults = append(r.Faults, f)
-	}
+	r.seen[f.key()] = true
+	r.Faults = append(r.Faults, f)
 }
 
+// line is where the author wrote the instruction at pc.
 func (m *machine) line(pc int32) string {
 	if pc < 0 || m.code[pc].in == nil {
 		return ""
 	}
-	return m.code[pc].in.Line.String()
+	if m.lines == nil {
+		m.lines = make([]string, len(m.code))
+	}
+	if m.lines[pc] == "" {
+		m.lines[pc] = m.code[pc].in.Line.String()
+	}
+	return m.lines[pc]
 }
 
-func (m *machine) full() bool { return len(m.report.Faults) >= maxFaults }
+func (m *machine) full() bool { return len(m.report.Faults) >= m.opt.Stop }
 
 // fault reports what the warp's current instruction does wrong.
 func (w *warp) fault(k Kind, other int32, object, format string, args ...any) {
@@ -115,7 +127,7 @@ func (m *machine) role(warp int) string {
 
 // object names the place in shared memory: a barrier or the region.
 func (m *machine) object(off int) string {
-	if n, ok := m.entry.Bars[off]; ok {
+	if n, ok := m.entry.Bars[off&^7]; ok {
 		return n
 	}
 	for _, r := range m.entry.Regions {
@@ -126,8 +138,29 @@ func (m *machine) object(off int) string {
 	return ""
 }
 
+// trace remembers that the instruction at pc touches the place.
+func (m *machine) trace(pc int32, off int) {
+	if m.opt.Trace != nil {
+		m.traceName(pc, m.object(off))
+	}
+}
+
+func (m *machine) traceName(pc int32, object string) {
+	if m.opt.Trace == nil {
+		return
+	}
+	in := m.code[pc].in
+	if m.opt.Trace[in] == nil {
+		m.opt.Trace[in] = map[string]bool{}
+	}
+	m.opt.Trace[in][object] = true
+}
+
 // place is a shared offset for people: region and byte.
 func (m *machine) place(off int) string {
+	if n, ok := m.entry.Bars[off]; ok {
+		return n
+	}
 	for _, r := range m.entry.Regions {
 		if off >= r.Off && off < r.Off+r.Bytes {
 			return fmt.Sprintf("%s+%d", r.Name, off-r.Off)

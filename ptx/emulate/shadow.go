@@ -6,7 +6,7 @@ type cell struct {
 	writePC int32
 	generic bool // written by the generic proxy
 	readers uint8
-	split   bool // the four words are looked after one by one
+	split   int32 // the four words are looked after one by one: place in the CTA's words, plus one
 	read    [4]epoch
 	readPC  [4]int32
 	origin  origin
@@ -32,6 +32,7 @@ type access struct {
 
 // check looks every touched cell up, reports what is not ordered, and remembers the access.
 func (m *machine) check(x *access) {
+	m.trace(x.pc, x.off)
 	if x.off < 0 || x.off+x.bytes > len(x.t.mem) {
 		m.faultAt(Bounds, x.t, x.pc, -1, "", "shared memory access of %d bytes at %d, outside %d bytes", x.bytes, x.off, len(x.t.mem))
 		return
@@ -41,11 +42,11 @@ func (m *machine) check(x *access) {
 	}
 	for at := x.off &^ 15; at < x.off+x.bytes; at += 16 {
 		c := &x.t.shadow[at>>4]
-		if !c.split && x.off <= at && at+16 <= x.off+x.bytes {
+		if c.split == 0 && x.off <= at && at+16 <= x.off+x.bytes {
 			m.touch(x, c, at)
 			continue
 		}
-		words := x.t.split(c, at)
+		words := x.t.split(c)
 		for i := range words {
 			if w := at + 4*i; w >= x.off && w < x.off+x.bytes {
 				m.touch(x, &words[i], w)
@@ -54,21 +55,13 @@ func (m *machine) check(x *access) {
 	}
 }
 
-// split gives the four word cells of the cell at a byte offset, made from it at the first partial access.
-func (t *cta) split(c *cell, at int) *[4]cell {
-	words := t.words[at]
-	if !c.split {
-		c.split = true
-		if words == nil {
-			words = new([4]cell)
-			t.words[at] = words
-		}
-		for i := range words {
-			words[i] = *c
-			words[i].split = false
-		}
+// split gives the four word cells of a cell, made from it at the first partial access.
+func (t *cta) split(c *cell) *[4]cell {
+	if c.split == 0 {
+		t.words = append(t.words, [4]cell{*c, *c, *c, *c})
+		c.split = int32(len(t.words))
 	}
-	return words
+	return &t.words[c.split-1]
 }
 
 func (m *machine) touch(x *access, c *cell, at int) {
@@ -80,20 +73,28 @@ func (m *machine) touch(x *access, c *cell, at int) {
 			m.faultAt(Uninitialised, x.t, x.pc, -1, m.object(at), "reads %s, which nothing has written", m.place(at))
 		}
 	case !(thread && w.agent == x.by.agent) && !x.know.v.knows(w):
-		m.faultAt(Race, x.t, x.pc, c.writePC, m.object(at), "touches %s, written at %s, and nothing orders the two", m.place(at), m.line(c.writePC))
+		m.collide(Race, x, c.writePC, at, "touches %s, written at %s, and nothing orders the two")
 	case x.async && !x.write && c.generic && !x.know.a.knows(w):
-		m.faultAt(Proxy, x.t, x.pc, c.writePC, m.object(at), "the async proxy reads %s, written at %s, without fence.proxy.async on the way", m.place(at), m.line(c.writePC))
+		m.collide(Proxy, x, c.writePC, at, "the async proxy reads %s, written at %s, without fence.proxy.async on the way")
 	}
 	if x.write {
 		for i, r := range c.read[:c.readers] {
 			if !(thread && r.agent == x.by.agent) && !x.know.v.knows(r) {
-				m.faultAt(Race, x.t, x.pc, c.readPC[i], m.object(at), "overwrites %s while %s may still read it", m.place(at), m.line(c.readPC[i]))
+				m.collide(Race, x, c.readPC[i], at, "overwrites %s while %s may still read it")
 			}
 		}
 		c.write, c.writePC, c.generic, c.readers, c.origin = x.by, x.pc, !x.async, 0, origin{}
 		return
 	}
 	c.remember(x)
+}
+
+// collide reports an access that meets an earlier one. The same pair of lines meets in many cells; only the first is put into words.
+func (m *machine) collide(k Kind, x *access, other int32, at int, format string) {
+	if m.report.has(Fault{Kind: k, Line: m.line(x.pc), Other: m.line(other)}) {
+		return
+	}
+	m.faultAt(k, x.t, x.pc, other, m.object(at), format, m.place(at), m.line(other))
 }
 
 // remember keeps a reader; of more than four it forgets one that the newcomer knows of, else the last.

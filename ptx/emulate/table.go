@@ -61,7 +61,7 @@ var table = [ptx.NumOps]op{
 
 	ptx.OpOffsetS: addU32, ptx.OpOffsetG: wide(func(x, y uint64) uint64 { return x + y }), ptx.OpOffsetBar: addU32, ptx.OpOffsetCBar: addU32,
 	ptx.OpLoadSU32: loadShared(1), ptx.OpLoadSF32: loadShared(1), ptx.OpLoadSF32x4: loadShared(4),
-	ptx.OpStoreSU32: storeShared(1), ptx.OpStoreSF32: storeShared(1), ptx.OpStoreSF32x4: storeShared(4), ptx.OpStoreSU32x4: storeShared(4),
+	ptx.OpStoreSU32: storeShared(1), ptx.OpStoreSF32: storeShared(1), ptx.OpStoreSF32x4: storeShared(4), ptx.OpStoreSU32x4: storeShared(4), ptx.OpStoreSF32x2: storeShared(2),
 	ptx.OpLoadGU32: loadGlobal(1), ptx.OpLoadGF32: loadGlobal(1), ptx.OpLoadGF32x4: loadGlobal(4), ptx.OpLoadGU32x4: loadGlobal(4),
 	ptx.OpStoreGU32: storeGlobal(1), ptx.OpStoreGF32: storeGlobal(1), ptx.OpStoreGF32x4: storeGlobal(4), ptx.OpStoreGU32x4: storeGlobal(4),
 	ptx.OpAtomAddGU32: atomic(func(old, x uint32) uint32 { return old + x }), ptx.OpAtomIncGU32: atomic(atomicInc),
@@ -75,7 +75,7 @@ var table = [ptx.NumOps]op{
 	ptx.OpMbarWait: mbarWait, ptx.OpMbarTry: mbarTry, ptx.OpMapa: mapa, ptx.OpMapaAddr: mapa,
 	ptx.OpBarSync: barSync, ptx.OpBarArrive: barArrive, ptx.OpClusterArrive: clusterArrive, ptx.OpClusterWait: clusterWait,
 	ptx.OpFenceProxyAsync: fenceProxy, ptx.OpFenceMbarInit: fenceInit, ptx.OpFenceCluster: nop, ptx.OpFenceGPU: nop,
-	ptx.OpGridWait: nop, ptx.OpGridLaunch: nop, ptx.OpNanosleep: nop, ptx.OpSetMaxInc: setmaxnreg, ptx.OpSetMaxDec: setmaxnreg,
+	ptx.OpGridWait: gridWait, ptx.OpGridLaunch: nop, ptx.OpNanosleep: nop, ptx.OpSetMaxInc: setmaxnreg, ptx.OpSetMaxDec: setmaxnreg,
 
 	ptx.OpTMALoad2: tmaLoad(2, false), ptx.OpTMALoad2Multi: tmaLoad(2, true), ptx.OpTMALoad2Mask: tmaLoad(2, true), ptx.OpTMALoad3: tmaLoad(3, false),
 	ptx.OpTMAStore2: tmaStore(save), ptx.OpTMAReduceAdd2: tmaStore(reduceAdd), ptx.OpBulkCommit: bulkCommit,

@@ -66,6 +66,18 @@ func (t tile) alongK(o origin) int {
 	return int(o.x)
 }
 
+// back is where row 0 came from when row first came from o.
+func (t tile) back(o origin, first int) origin {
+	switch {
+	case o.tensor == 0:
+	case t.mn:
+		o.x -= int32(first)
+	default:
+		o.y -= int32(first)
+	}
+	return o
+}
+
 // expected is where unit u should have come from, when the first unit of the rows checked came from o.
 func (t tile) expected(o origin, u unit, first int) origin {
 	if o.tensor == 0 {

@@ -83,7 +83,7 @@ func (w *warp) bind(o *transfer, t *cta, l int) bool {
 	b.flight++
 	b.flyPC = w.at
 	o.phase[t.rank] = b.phase
-	t.note(epoch{b.agent, b.phase + 1}, w.at)
+	t.note(epoch{b.agent, b.phase + 1}, w.at, b.name)
 	return true
 }
 
@@ -102,6 +102,7 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 	for i := range dims {
 		o.at[i] = int(int32(w.r[c.s[first+i]][l]))
 	}
+	w.overtakes(1<<l, w.m.entry.Params[p].Name)
 	var ok bool
 	if o.off, ok = w.own(addr); !ok {
 		return nil
@@ -114,7 +115,6 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 		w.fault(Bounds, -1, "", "TMA box of %d bytes at %s, outside shared memory of %d", n, w.m.place(o.off), len(w.t.mem))
 		return nil
 	}
-	w.tick(1 << l)
 	k := newKnowledge(w.m.agents())
 	w.publish(1<<l, k)
 	o.know = k
@@ -136,7 +136,7 @@ func tmaStore(kind int) op {
 			o.group = w.bulk.groups + 1
 			e := epoch{w.bulkAgent(0), uint32(o.group)}
 			w.m.check(&access{t: w.t, off: o.off, bytes: o.tensor.BoxBytes(), async: true, by: e, know: o.know, pc: w.at})
-			w.t.note(e, w.at)
+			w.t.note(e, w.at, w.m.object(o.off))
 			w.bulk.pending = append(w.bulk.pending, o)
 			w.t.c.ops = append(w.t.c.ops, o)
 		}
@@ -200,9 +200,18 @@ func (m *machine) transfer(o *transfer) {
 		m.check(&access{t: t, off: o.off, bytes: n, write: true, async: true, by: epoch{b.agent, b.phase + 1}, know: o.know, pc: o.pc})
 		m.place2(o, t)
 		m.counts.TileBytes += int64(n)
+		m.phases(b.cur.v, o.know.v)
 		b.tx -= n
 		b.flight = max(0, b.flight-1)
 		b.settle(m, t)
+	}
+}
+
+// phases joins what from knows of barrier phases: the bytes that complete a barrier prove that their thread had come as far. Of memory they prove nothing.
+func (m *machine) phases(to, from clocks) {
+	for rank := range m.clusterSize {
+		base := m.agentBase(rank)
+		to[base : base+maxBars].join(from[base : base+maxBars])
 	}
 }
 

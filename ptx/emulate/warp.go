@@ -1,6 +1,7 @@
 package emulate
 
 import (
+	"fmt"
 	"iter"
 	"math/bits"
 
@@ -39,8 +40,9 @@ type warp struct {
 	partMask uint32
 
 	bulk     bulkState
-	arrived  int // generation of the cluster barrier that it has arrived at, plus one
-	barGen   int // generation of the named barrier it sleeps on
+	parted   *ptx.Line // of a branch that may have left the lanes apart
+	arrived  int       // generation of the cluster barrier that it has arrived at, plus one
+	barGen   int       // generation of the named barrier it sleeps on
 	sleeping bool
 }
 
@@ -68,7 +70,7 @@ func lanes(mask uint32) iter.Seq[int] {
 func (m *machine) newWarp(t *cta, id, agents int) *warp {
 	n := &m.entry.Counts
 	w := &warp{
-		m: m, t: t, id: id, mask: allLanes, regs: m.entry.Registers, lane0: int32((t.rank*m.warps + id) * 32), know: newKnowledge(agents), part: newKnowledge(agents),
+		m: m, t: t, id: id, mask: allLanes, regs: m.entry.Registers, lane0: int32((t.rank*m.warps + id) * perLanes), know: newKnowledge(agents), part: newKnowledge(agents),
 		r: make([]lanes32, n[ptx.B32]+len(m.const32)), d: make([]lanes64, n[ptx.B64]+len(m.const64)), p: make([]uint32, n[ptx.P]),
 	}
 	for x, i := range m.const32 {
@@ -95,6 +97,9 @@ func (w *warp) run(n int) bool {
 		c := &w.m.code[w.pc]
 		w.pc++
 		w.m.counts.Executed[w.at]++
+		if c.aligned && w.wait == nil && !w.whole() {
+			continue
+		}
 		if c.g >= 0 && c.in != nil {
 			open := w.mask
 			if w.mask &= w.p[c.g]; w.mask != 0 {
@@ -125,9 +130,17 @@ func (w *warp) first(r int32) uint32 { return w.r[r][bits.TrailingZeros32(w.mask
 
 // whole reports an instruction that all lanes of the warp should have reached together.
 func (w *warp) whole() bool {
+	name := w.m.code[w.at].in.Op.Mnemonic()
 	if w.mask != allLanes {
-		w.fault(Diverged, -1, "", "%s reached by lanes %08x only", w.m.code[w.at].in.Op.Mnemonic(), w.mask)
+		w.fault(Diverged, -1, "", "%s reached by lanes %08x only", name, w.mask)
 		return false
+	}
+	if w.parted != nil && w.m.code[w.at].in.Op != ptx.OpWarpSync {
+		w.m.report.add(Fault{
+			Kind: Diverged, Line: w.m.line(w.at), Other: w.parted.String(), Role: w.m.role(w.id), CTA: w.t.index, Warp: w.id, Lanes: w.mask,
+			Text: fmt.Sprintf("%s after the branch at %s, whose lanes may come back at different times; WarpSync first", name, w.parted),
+		})
+		w.parted = nil
 	}
 	return true
 }
@@ -148,7 +161,13 @@ func elseOp(w *warp, c *code) {
 	}
 }
 
-func endOp(w *warp, c *code) { w.pop() }
+func endOp(w *warp, c *code) {
+	top := w.stack[len(w.stack)-1]
+	if c.parts != nil && top.els != 0 && top.els != top.mask {
+		w.parted = c.parts
+	}
+	w.pop()
+}
 
 func (w *warp) pop() {
 	w.mask = w.stack[len(w.stack)-1].mask
@@ -158,10 +177,19 @@ func (w *warp) pop() {
 func loopOp(w *warp, c *code) { w.stack = append(w.stack, frame{w.mask, 0}) }
 
 func testOp(w *warp, c *code) {
-	if w.mask &= w.p[c.g]; w.mask == 0 {
-		w.pc = c.jump
-		w.pop()
+	open, top := w.mask, &w.stack[len(w.stack)-1]
+	w.mask &= w.p[c.g]
+	if w.mask != 0 {
+		if w.mask != open {
+			top.els = allLanes // some lanes leave before others
+		}
+		return
 	}
+	if c.parts != nil && top.els != 0 {
+		w.parted = c.parts
+	}
+	w.pc = c.jump
+	w.pop()
 }
 
 func backOp(w *warp, c *code) { w.pc = c.jump }
@@ -171,9 +199,7 @@ func exit(w *warp, c *code) {
 	t := w.t
 	w.done = true
 	t.c.left--
-	w.tick(allLanes)
-	w.meet()
-	t.ended.join(w.know)
+	w.meet(&t.ended)
 	t.exited++
 	if n := len(w.bulk.pending); n > 0 {
 		w.fault(Exit, w.bulk.pending[0].pc, "", "the warp exits with %d bulk stores, issued at %s, still reading shared memory", n, w.m.line(w.bulk.pending[0].pc))
@@ -184,7 +210,7 @@ func exit(w *warp, c *code) {
 	}
 	for agent, x := range t.touched {
 		if !t.ended.v.knows(epoch{agent, x.count}) {
-			w.m.faultAt(Exit, t, x.pc, -1, "", "uses the shared memory of CTA %d, but nothing orders that before the CTA's end", t.index)
+			w.m.faultAt(Exit, t, x.pc, -1, x.object, "uses the shared memory of CTA %d, but nothing orders that before the CTA's end", t.index)
 		}
 	}
 }

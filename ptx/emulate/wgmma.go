@@ -37,7 +37,8 @@ type product struct {
 	a, b       uint64
 	accumulate bool
 	acc        *accum
-	seen       int // warps that have issued it
+	seen       int    // warps that have issued it
+	row0       origin // where A's first row came from, as the first warp to issue it saw
 }
 
 // operands are scratch space for decoded tiles.
@@ -67,7 +68,6 @@ func (g *group) acc(c *code) *accum {
 func (w *warp) group() *group { return w.t.groups[w.id/4] }
 
 func wgFence(w *warp, c *code) {
-	w.whole()
 	w.group().fences[w.id%4]++
 }
 
@@ -104,9 +104,6 @@ func (g *group) open(q int, a *accum) bool {
 
 func wgmma(f form) op {
 	return func(w *warp, c *code) {
-		if !w.whole() {
-			return
-		}
 		g, q := w.group(), w.id%4
 		a := g.acc(c)
 		if g.fences[q] <= a.touched[q] {
@@ -123,7 +120,7 @@ func wgmma(f form) op {
 		g.issued[q]++
 		a.last[q] = g.commits[q] + 1
 		if !w.m.opt.Unsafe {
-			g.inspect(w, c, f, &p)
+			g.inspect(w, c, f, &g.queue[i])
 		}
 	}
 }
@@ -132,12 +129,23 @@ func wgmma(f form) op {
 func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	e := epoch{g.agent, uint32(g.commits[w.id%4] + 1)}
 	transA, transB := transposed(c, 4), transposed(c, 5)
-	ka, ok := w.operand("A", tile{p.a, transA, f}, w.id%4*16, 16, e)
-	if w.id%4 != 0 || !ok {
+	from, ok := w.operand("A", tile{p.a, transA, f}, w.id%4*16, 16, e)
+	if !ok {
 		return
 	}
-	kb, ok := w.operand("B", tile{p.b, transB, f}, 0, p.acc.n, e)
-	if ok && ka != unknownK && kb != unknownK && ka != kb {
+	ka := tile{mn: transA}.alongK(from)
+	row0 := tile{mn: transA}.back(from, w.id%4*16)
+	if p.row0 == (origin{}) {
+		p.row0 = row0
+	} else if p.row0 != row0 {
+		w.fault(Operand, -1, "", "operand A: this warp's rows come from %s on, those of the others from %s: the descriptor does not match how the tile was loaded", w.m.origin(row0), w.m.origin(p.row0))
+		return
+	}
+	if w.id%4 != 0 {
+		return
+	}
+	from, ok = w.operand("B", tile{p.b, transB, f}, 0, p.acc.n, e)
+	if kb := (tile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
 		w.fault(Operand, -1, "", "A holds k from %d, B holds k from %d: the operands do not meet along K", ka, kb)
 	}
 }
@@ -147,32 +155,30 @@ func transposed(c *code, i int) bool { return i < len(c.in.Src) && c.in.Src[i].I
 const unknownK = math.MinInt32
 
 // operand checks rows first … first+rows−1 of a tile: ordered accesses, and, where TMA brought them, consecutive rows of one tensor at one column.
-// It gives the coordinate along K where the tile starts.
-func (w *warp) operand(name string, t tile, first, rows int, e epoch) (k int, ok bool) {
+// It gives where the first of them came from.
+func (w *warp) operand(name string, t tile, first, rows int, e epoch) (origin, bool) {
 	var from *origin
-	k = unknownK
 	for u := range t.units(first, rows) {
 		off := t.offset(u)
 		if off < 0 || off+16 > len(w.t.mem) {
 			w.fault(Bounds, -1, "", "operand %s: its descriptor leads outside shared memory, to byte %d", name, off)
-			return 0, false
+			return origin{}, false
 		}
 		w.m.check(&access{t: w.t, off: off, bytes: 16, async: true, by: e, know: w.know, pc: w.at})
 		o := &w.t.shadow[off>>4].origin
 		if from == nil {
 			from = o
-			k = t.alongK(*o)
 			continue
 		}
 		want := t.expected(*from, u, first)
 		if *o != want && (o.tensor != 0 || from.tensor != 0) {
 			w.fault(Operand, -1, w.m.object(off), "operand %s row %d, 16 bytes %d: holds %s, should be %s: the descriptor does not match how the tile was loaded",
 				name, u.row, u.col, w.m.origin(*o), w.m.origin(want))
-			return 0, false
+			return origin{}, false
 		}
 	}
-	w.t.note(e, w.at)
-	return k, true
+	w.t.note(e, w.at, "")
+	return *from, true
 }
 
 func (m *machine) origin(o origin) string {
@@ -183,7 +189,6 @@ func (m *machine) origin(o origin) string {
 }
 
 func wgCommit(w *warp, c *code) {
-	w.whole()
 	g, q := w.group(), w.id%4
 	if g.commits[q] == len(g.ends) {
 		g.ends = append(g.ends, g.issued[q])
@@ -199,7 +204,6 @@ func wgWait(w *warp, c *code) {
 	for g.done < upto {
 		if !g.finish(w.m) {
 			if w.wait == nil {
-				w.whole()
 				w.sleep(wait{what: "wgmma that other warps of the group have not issued"})
 			}
 			return
@@ -209,7 +213,6 @@ func wgWait(w *warp, c *code) {
 	if upto > 0 {
 		w.learnOf(allLanes, epoch{g.agent, uint32(upto)})
 	}
-	w.tick(allLanes)
 }
 
 // finish does the products of the oldest unfinished group, once all four warps have issued them.
@@ -231,6 +234,9 @@ func (m *machine) multiply(t *cta, p *product) {
 	c := &m.code[p.pc]
 	f := forms(c.in.Op)
 	m.counts.MMAs++
+	if m.opt.Dry {
+		return
+	}
 	m.scratch.a = decodeTile(m.scratch.a, t, tile{p.a, transposed(c, 4), f}, 64)
 	m.scratch.b = decodeTile(m.scratch.b, t, tile{p.b, transposed(c, 5), f}, p.acc.n)
 	if !p.accumulate {

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"heddle/tile"
 )
@@ -111,4 +113,19 @@ func Check(r io.Reader, keep int) (Report, error) {
 		return rep, fmt.Errorf("tile/vector: %w", err)
 	}
 	return rep, nil
+}
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) {
+	for _, op := range slices.Sorted(maps.Keys(r.Ops)) {
+		fmt.Fprintf(w, "%-20s %5d passed", op, r.Ops[op].Passed)
+		if n := r.Ops[op].Failed; n > 0 {
+			fmt.Fprintf(w, ", %d FAILED", n)
+		}
+		fmt.Fprintln(w)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(w, "line %d: %s\n  got  %.200s\n  want %.200s\n", f.Line, f.Op, f.Got, f.Want)
+	}
+	fmt.Fprintf(w, "%d passed, %d failed\n", r.Passed, r.Failed)
 }

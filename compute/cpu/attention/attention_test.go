@@ -22,7 +22,7 @@ func machineSets(t testing.TB) []blas.Set {
 	return sets
 }
 
-// cases go around the tiles of 48 queries and 64 keys.
+// cases go around the tiles of 36 and 48 queries and 64 keys.
 func cases() []Shape {
 	rising := func(n, start, gap int) []int {
 		p := make([]int, n)
@@ -194,7 +194,7 @@ func TestBitsDependOnShapeAlone(t *testing.T) {
 			}
 		}
 		w, kw := s.G*s.R*s.D, s.G*s.D
-		for _, i := range []int{0, 1, 47, 48, 63, 64, 100} {
+		for _, i := range []int{0, 1, 35, 36, 47, 48, 63, 64, 100} {
 			for b := range s.B {
 				alone := Shape{B: 1, Sq: 1, Sk: i + 1, G: s.G, R: s.R, D: s.D, QPos: []int{i}}
 				z := newData[float32](alone, 6)

@@ -43,12 +43,12 @@ type backward[T Float] struct {
 	d    *Grads[T]
 	pool *blas.Pool
 
-	probs, dscores []T // [queryTile, keyTile] p, then ds
-	delta          []T // [queryTile]
+	probs, dscores []T // [backwardRows, keyTile] p, then ds
+	delta          []T // [backwardRows]
 	keysT, valuesT []T // [tiles] packed kᵀ and vᵀ, [D, keyTile] each
 	keys           []T // [tiles] packed k, [keyTile, D]
-	queries, grads []T // packed q and do of the query tile, [queryTile, D]
-	count          [queryTile]int
+	queries, grads []T // packed q and do of the query tile, [backwardRows, D]
+	count          [backwardRows]int
 	tLen, kLen     int
 	tile           blas.Params[T]
 	bT, bV, bK     blas.PackedB[T]
@@ -57,7 +57,7 @@ type backward[T Float] struct {
 
 func backwardLen[T Float](p *blas.Pool, s *Shape) int {
 	packed := 2*blas.PackedLen[T](p, s.D, keyTile) + blas.PackedLen[T](p, keyTile, s.D)
-	return queryTile*(2*keyTile+1) + tiles(s.Sk)*packed + 2*blas.PackedLen[T](p, queryTile, s.D)
+	return backwardRows*(2*keyTile+1) + tiles(s.Sk)*packed + 2*blas.PackedLen[T](p, backwardRows, s.D)
 }
 
 func (w *backward[T]) carve(mem []T) {
@@ -68,10 +68,10 @@ func (w *backward[T]) carve(mem []T) {
 	}
 	s := w.s
 	w.tLen, w.kLen = blas.PackedLen[T](w.pool, s.D, keyTile), blas.PackedLen[T](w.pool, keyTile, s.D)
-	w.probs, w.dscores, w.delta = take(queryTile*keyTile), take(queryTile*keyTile), take(queryTile)
+	w.probs, w.dscores, w.delta = take(backwardRows*keyTile), take(backwardRows*keyTile), take(backwardRows)
 	n := tiles(s.Sk)
 	w.keysT, w.valuesT, w.keys = take(n*w.tLen), take(n*w.tLen), take(n*w.kLen)
-	q := blas.PackedLen[T](w.pool, queryTile, s.D)
+	q := blas.PackedLen[T](w.pool, backwardRows, s.D)
 	w.queries, w.grads = take(q), take(q)
 }
 
@@ -79,8 +79,8 @@ func (w *backward[T]) carve(mem []T) {
 func (w *backward[T]) head(b, g int) {
 	s := w.s
 	w.pack(b, g)
-	for i := 0; i < s.Sq; i += queryTile {
-		n := min(queryTile, s.Sq-i)
+	for i := 0; i < s.Sq; i += backwardRows {
+		n := min(backwardRows, s.Sq-i)
 		from := 0
 		for r := range n {
 			from = s.visible(b, i+r, from)
@@ -139,8 +139,8 @@ func (w *backward[T]) rows(b, a, i, n int) {
 	blas.PackB(w.pool, &w.bDO, do, heads*s.D, false)
 	g := a / s.R
 	for j, last := 0, w.count[n-1]; j < last; j += keyTile {
-		cols := min(keyTile, s.Sk-j)
-		w.at(j, cols)
+		w.at(j, min(keyTile, s.Sk-j))
+		cols := min(keyTile, last-j)
 		w.gemm(blas.Params[T]{M: n, N: cols, K: s.D, A: q, LDA: s.QRow, Packed: &w.bT, C: w.probs, LDC: keyTile})
 		w.gemm(blas.Params[T]{M: n, N: cols, K: s.D, A: do, LDA: heads * s.D, Packed: &w.bV, C: w.dscores, LDC: keyTile})
 		for r := range n {

@@ -12,5 +12,5 @@
 // log-sum-exp and its dq depend on the query, the keys it attends to and the
 // shape of a head alone: a query computed alone is bit-equal to the same query
 // among others, where keys and values are finite. dk and dv add queries in
-// tiles of queryTile from query 0, head by head. Threads and batch never enter.
+// tiles of backwardRows from query 0, head by head. Threads and batch never enter.
 package attention

@@ -51,12 +51,12 @@ type forward[T Float] struct {
 	t    *Tensors[T]
 	pool *blas.Pool
 
-	scores     []T // [queryTile, keyTile]
-	out        []T // [queryTile, D], not yet divided by sum
-	top, sum   []T // [queryTile], running maximum of scaled scores, Σ exp(s − top)
+	scores     []T // [forwardRows, keyTile]
+	out        []T // [forwardRows, D], not yet divided by sum
+	top, sum   []T // [forwardRows], running maximum of scaled scores, Σ exp(s − top)
 	keys       []T // [tiles] packed k transposed
 	values     []T // [tiles] packed v
-	count      [queryTile]int
+	count      [forwardRows]int
 	kLen, vLen int
 	tile       blas.Params[T]
 	keyB, valB blas.PackedB[T]
@@ -66,7 +66,7 @@ func tiles(sk int) int { return (sk + keyTile - 1) / keyTile }
 
 func forwardLen[T Float](p *blas.Pool, s *Shape) int {
 	packed := blas.PackedLen[T](p, s.D, keyTile) + blas.PackedLen[T](p, keyTile, s.D)
-	return queryTile*(keyTile+s.D+2) + tiles(s.Sk)*packed
+	return forwardRows*(keyTile+s.D+2) + tiles(s.Sk)*packed
 }
 
 func (f *forward[T]) carve(mem []T) {
@@ -77,8 +77,8 @@ func (f *forward[T]) carve(mem []T) {
 	}
 	s := f.s
 	f.kLen, f.vLen = blas.PackedLen[T](f.pool, s.D, keyTile), blas.PackedLen[T](f.pool, keyTile, s.D)
-	f.scores, f.out = take(queryTile*keyTile), take(queryTile*s.D)
-	f.top, f.sum = take(queryTile), take(queryTile)
+	f.scores, f.out = take(forwardRows*keyTile), take(forwardRows*s.D)
+	f.top, f.sum = take(forwardRows), take(forwardRows)
 	f.keys, f.values = take(tiles(s.Sk)*f.kLen), take(tiles(s.Sk)*f.vLen)
 }
 
@@ -86,8 +86,8 @@ func (f *forward[T]) carve(mem []T) {
 func (f *forward[T]) head(b, g int) {
 	s := f.s
 	f.pack(b, g)
-	for i := 0; i < s.Sq; i += queryTile {
-		n := min(queryTile, s.Sq-i)
+	for i := 0; i < s.Sq; i += forwardRows {
+		n := min(forwardRows, s.Sq-i)
 		from := 0
 		for r := range n {
 			from = s.visible(b, i+r, from)
@@ -128,8 +128,8 @@ func (f *forward[T]) queries(b, a, i, n int) {
 	clear(f.out[:n*s.D])
 	q := f.t.Q[b*s.QBatch+i*s.QRow+a*s.D:]
 	for j, last := 0, f.count[n-1]; j < last; j += keyTile {
-		cols := min(keyTile, s.Sk-j)
-		k, v := f.packed(j, cols)
+		k, v := f.packed(j, min(keyTile, s.Sk-j))
+		cols := min(keyTile, last-j)
 		blas.Gemm(f.pool, f.product(n, cols, s.D, q, s.QRow, k, f.scores, keyTile))
 		for r := range n {
 			f.row(r, j, cols)

@@ -43,10 +43,13 @@ type Grads[T Float] struct {
 	DK, DV []T // like K, overwritten
 }
 
-// Tiles of scores. keyTile is a multiple of every kernel's panel width.
+// Tiles of scores. keyTile is a multiple of every kernel's panel width. Few
+// queries a tile waste little above the diagonal; backward multiplies over
+// queries too and wants more of them.
 const (
-	queryTile = 48
-	keyTile   = 64
+	forwardRows  = 36
+	backwardRows = 48
+	keyTile      = 64
 )
 
 // Error is a misuse of this package by its caller: shapes that do not fit.

@@ -64,6 +64,30 @@ func bitsDependOnShapeAlone[T Float](t *testing.T, set Set) {
 	}
 }
 
+// The first rows and columns of a larger packed matrix give the bits of the
+// smaller one.
+func TestPartOfPacked(t *testing.T) {
+	for _, set := range machineSets(t) {
+		p := NewPoolFor(set, 1)
+		r := rand.New(rand.NewPCG(4, 4))
+		g, _ := product[float32](r, shape{20, 90, 70}, false, true, false)
+		packed := &PackedB[float32]{K: g.K, N: g.N}
+		PackB(p, packed, g.B, g.LDB, g.TransB)
+		for _, s := range []shape{{20, 90, 70}, {20, 33, 70}, {7, 90, 9}, {1, 1, 1}} {
+			g.M, g.N, g.K, g.Packed = s.m, s.n, s.k, nil
+			clear(g.C)
+			Gemm(p, g)
+			want := slices.Clone(g.C)
+			clear(g.C)
+			g.Packed = packed
+			Gemm(p, g)
+			if !slices.Equal(g.C, want) {
+				t.Fatalf("%v %v: other bits from a part of a packed matrix", set, s)
+			}
+		}
+	}
+}
+
 // AVX2 and AVX-512 give the same bits.
 func TestFusedSetsAgree(t *testing.T) {
 	if !AVX512.Runs() {
@@ -171,5 +195,17 @@ func TestRunCallsEachOnce(t *testing.T) {
 			}
 		}
 		p.Close()
+	}
+}
+
+// With one thread a product allocates nothing once the scratch has grown.
+func TestNoAllocation(t *testing.T) {
+	for _, set := range machineSets(t) {
+		p := NewPoolFor(set, 1)
+		r := rand.New(rand.NewPCG(4, 4))
+		g, _ := product[float32](r, shape{30, 90, 70}, true, true, false)
+		if n := testing.AllocsPerRun(10, func() { Gemm(p, g) }); n != 0 {
+			t.Errorf("%v: %g allocations a product, want 0", set, n)
+		}
 	}
 }

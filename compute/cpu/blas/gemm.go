@@ -16,7 +16,7 @@ type Params[T Float] struct {
 	LDA, LDB, LDC  int
 	TransA, TransB bool
 	Accumulate     bool        // C += A·B instead of C = A·B
-	Packed         *PackedB[T] // B packed before by PackB
+	Packed         *PackedB[T] // B packed before by PackB; it may have more columns and, up to 256 in all, more rows
 
 	Batch                     int // 0 means 1
 	StrideA, StrideB, StrideC int // elements from one product's matrix to the next's; A and B may have stride 0

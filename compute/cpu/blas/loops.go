@@ -12,14 +12,9 @@ func blockLen(k int) int {
 }
 
 // scratch is what a thread packs into.
-type scratch[T Float] struct{ a, b, edge []T }
-
-func scratchOf[T Float](p *Pool) *scratch[T] {
-	var s any = &p.f32
-	if _, double := any(T(0)).(float64); double {
-		s = &p.f64
-	}
-	return s.(*scratch[T])
+type scratch[T Float] struct {
+	a, b, edge []T
+	strip      strip[T] // what a kernel is called with
 }
 
 func grow[T Float](buf *[]T, n int) []T {
@@ -52,17 +47,17 @@ type block struct{ batch, i0, i1, j0, j1 int }
 // loops is one Gemm call under way.
 type loops[T Float] struct {
 	g    *Params[T]
-	kern kernel[T]
+	kern *kernel[T]
 	sc   scratch[T]
 }
 
 // run cuts the work into windows of C and computes them on the pool. Workers
 // share nothing: each packs what it reads.
 func run[T Float](p *Pool, g *Params[T]) {
-	l := loops[T]{g: g, kern: kernelFor[T](p.set)}
+	l := loops[T]{g: g, kern: &localOf[T](p).kern}
 	batch := max(1, g.Batch)
 	if p.Threads() == 1 || batch*g.M*g.N*max(1, g.K) < smallWork {
-		s := scratchOf[T](p.Worker(0))
+		s := &localOf[T](p.Worker(0)).scratch
 		for b := range batch {
 			l.window(s, block{b, 0, g.M, 0, g.N})
 		}
@@ -78,7 +73,7 @@ func (l loops[T]) spread(p *Pool, batch int) {
 	p.Run(batch*gm*gn, func(worker, t int) {
 		b, r := t/(gm*gn), t%(gm*gn)
 		i, j := r/gn, r%gn
-		l.window(scratchOf[T](p.Worker(worker)), block{
+		l.window(&localOf[T](p.Worker(worker)).scratch, block{
 			b, cut(g.M, gm, i, l.kern.mr), cut(g.M, gm, i+1, l.kern.mr), cut(g.N, gn, j, l.kern.nr), cut(g.N, gn, j+1, l.kern.nr)})
 	})
 }
@@ -183,8 +178,8 @@ func (p *panelled[T]) at(group int, narrow bool) (b []T, row int) {
 func (l *loops[T]) panels(s *scratch[T], w block, j, jn, k, depth int) panelled[T] {
 	g, nr := l.g, l.kern.nr
 	if pb := g.Packed; pb != nil {
-		all := (g.N + nr - 1) / nr
-		return panelled[T]{data: pb.Data[k*all*nr+j*depth:], panel: depth * nr, row: nr}
+		all, deep := (pb.N+nr-1)/nr, min(blockLen(pb.K), pb.K-k)
+		return panelled[T]{data: pb.Data[k*all*nr+j*deep:], panel: deep * nr, row: nr}
 	}
 	b := viewOf(g.B[w.batch*g.StrideB:], g.LDB, g.TransB).at(k, j)
 	if w.i1-w.i0 <= noPackRows && !g.TransB {
@@ -205,25 +200,28 @@ func (l *loops[T]) panels(s *scratch[T], w block, j, jn, k, depth int) panelled[
 // sets, and gives room for what a narrow panel's last row spills.
 func padded(panel int) int { return panel + 16 }
 
-// rows runs the tiles of a span: for each group of rows that fits the L2 cache,
+// rows runs the strips of a span: for each group of rows that fits the L2 cache,
 // each panel of B meets every tile of A.
 func (l *loops[T]) rows(sc *scratch[T], a view[T], p panelled[T], c []T, s span) {
-	mr, nr := l.kern.mr, l.kern.nr
-	t := tile[T]{depth: s.depth, ldc: l.g.LDC, add: s.add, edge: grow(&sc.edge, mr*nr)}
+	mr, nr, ldc := l.kern.mr, l.kern.nr, l.g.LDC
+	t := &sc.strip
+	*t = strip[T]{depth: s.depth, ldc: ldc, add: s.add, edge: grow(&sc.edge, mr*nr)}
 	mc := l.kern.mc
 	for i0 := s.i0; i0 < s.i1; i0 += mc {
-		i1 := min(s.i1, i0+mc)
-		rows := rowsOf(l, sc, a.at(i0, s.k), i1-i0, s)
+		n := min(mc, s.i1-i0)
+		r := rowsOf(l, sc, a.at(i0, s.k), n, s)
 		for q := 0; q < s.jn; q += nr {
 			t.cols = min(nr, s.jn-q)
 			t.b, t.brow = p.at(q/nr, t.cols < nr)
-			for i := i0; i < i1; i += t.rows {
-				t.rows, t.a = rows.at(i-i0, i1-i, mr)
-				t.c = c[i*l.g.LDC+s.j+q:]
-				l.kern.tile(&t)
+			for i := 0; i < n; i += t.tiles * t.rows {
+				t.tiles, t.rows = r.strip(n-i, mr)
+				t.a, t.astep = r.at(i, mr, t.rows)
+				t.c = c[(i0+i)*ldc+s.j+q:]
+				l.kern.strip(t)
 			}
 		}
 	}
+	*t = strip[T]{} // keep nobody's memory alive
 }
 
 // packedRows is a block of rows of A as tiles read it.
@@ -235,7 +233,7 @@ type packedRows[T Float] struct {
 // rowsOf gives n rows of A, packed when they lie so that reading them for every
 // panel of B costs more than packing.
 func rowsOf[T Float](l *loops[T], s *scratch[T], a view[T], n int, sp span) packedRows[T] {
-	if n < 4*l.kern.mr || sp.jn < l.packA(a) {
+	if n < 4*l.kern.mr || sp.jn < packA(a, sp.depth) {
 		return packedRows[T]{a: a}
 	}
 	mr := l.kern.mr
@@ -245,20 +243,38 @@ func rowsOf[T Float](l *loops[T], s *scratch[T], a view[T], n int, sp span) pack
 	return packedRows[T]{view[T]{buf, 1, mr}, panel}
 }
 
-// packA is the number of columns of B from which A is worth packing.
-func (l *loops[T]) packA(a view[T]) int {
-	if a.rs == 1 {
+// packA is the number of columns of B from which A is worth packing. Rows that
+// are columns in memory are read a cache line for each k, again and again when
+// those lines do not stay in L1.
+func packA[T Float](a view[T], depth int) int {
+	const l1 = 8192 // elements
+	if a.rs == 1 && depth*a.cs > l1 {
 		return 32
 	}
 	return 256
 }
 
-// at gives the tile that starts at row i with left rows to go. Rows that are not
-// packed are dealt evenly, since a kernel of one or two rows waits on its sums.
-func (r *packedRows[T]) at(i, left, mr int) (rows int, a view[T]) {
+// strip is how many tiles of how many rows come next with left rows to go. Rows
+// that are not packed are dealt evenly, since a kernel of one or two rows waits
+// on its sums.
+func (r *packedRows[T]) strip(left, mr int) (tiles, rows int) {
+	n := (left + mr - 1) / mr
 	if r.panel > 0 {
-		return min(mr, left), view[T]{r.a.data[i/mr*r.panel:], 1, mr}
+		if left < mr {
+			return 1, left
+		}
+		return left / mr, mr
 	}
-	tiles := (left + mr - 1) / mr
-	return (left + tiles - 1) / tiles, r.a.at(i, 0)
+	if more := left % n; more > 0 {
+		return more, left/n + 1
+	}
+	return n, left / n
+}
+
+// at is the row i of a tile of the given rows, and the distance to the next tile.
+func (r *packedRows[T]) at(i, mr, rows int) (a view[T], step int) {
+	if r.panel > 0 {
+		return view[T]{r.a.data[i/mr*r.panel:], 1, mr}, r.panel
+	}
+	return r.a.at(i, 0), rows * r.a.rs
 }

@@ -17,7 +17,7 @@ type PackedB[T Float] struct {
 // PackedLen is the length of PackedB.Data for a K×N matrix: K times N rounded
 // up to the panel width of the pool's kernels.
 func PackedLen[T Float](p *Pool, k, n int) int {
-	nr := kernelFor[T](p.set).nr
+	nr := localOf[T](p).kern.nr
 	return k * ((n + nr - 1) / nr * nr)
 }
 
@@ -35,7 +35,7 @@ func PackB[T Float](p *Pool, pb *PackedB[T], b []T, ldb int, trans bool) {
 		pb.Data = make([]T, need)
 	}
 	pb.Data, pb.set = pb.Data[:need], p.set
-	kern := kernelFor[T](p.set)
+	kern := &localOf[T](p).kern
 	panels := (n + kern.nr - 1) / kern.nr
 	kc := blockLen(k)
 	for k0 := 0; k0 < k; k0 += kc {
@@ -53,8 +53,11 @@ func (pb *PackedB[T]) Reuse(p *Pool, data []T, k, n int) {
 	pb.Data = data[:PackedLen[T](p, k, n)]
 }
 
+// check accepts a product that uses the first n columns and, where one block
+// holds them all, the first k rows.
 func (pb *PackedB[T]) check(set Set, k, n int) {
-	if pb.K != k || pb.N != n || pb.set != set {
+	deep := pb.K == k || pb.K > k && pb.K <= kcMax
+	if !deep || pb.N < n || pb.set != set || len(pb.Data) < pb.K*pb.N {
 		panic(&Error{fmt.Sprintf("gemm: packed B is [%d, %d] for %v, want [%d, %d] for %v", pb.K, pb.N, pb.set, k, n, set)})
 	}
 }

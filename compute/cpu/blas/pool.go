@@ -15,8 +15,22 @@ type Pool struct {
 	workers []*Pool   // a pool of one thread for each thread; the pool itself when it has one
 	work    chan task // nil when there is one thread
 	wait    sync.WaitGroup
-	f32     scratch[float32]
-	f64     scratch[float64]
+	f32     local[float32]
+	f64     local[float64]
+}
+
+// local is what a thread has for one element type.
+type local[T Float] struct {
+	kern    kernel[T]
+	scratch scratch[T]
+}
+
+// localOf is p's part for T.
+func localOf[T Float](p *Pool) *local[T] {
+	if l, ok := any(&p.f32).(*local[T]); ok {
+		return l
+	}
+	return any(&p.f64).(*local[T])
 }
 
 // task is a share of Run: indices from, from+step, … below n.
@@ -38,7 +52,8 @@ func NewPoolFor(set Set, threads int) *Pool {
 	if threads <= 1 {
 		return solo(set)
 	}
-	p := &Pool{set: set, work: make(chan task, threads-1)}
+	p := newPool(set)
+	p.work = make(chan task, threads-1)
 	for i := range threads {
 		p.workers = append(p.workers, solo(set))
 		if i > 0 {
@@ -49,8 +64,14 @@ func NewPoolFor(set Set, threads int) *Pool {
 }
 
 func solo(set Set) *Pool {
-	p := &Pool{set: set}
+	p := newPool(set)
 	p.workers = []*Pool{p}
+	return p
+}
+
+func newPool(set Set) *Pool {
+	p := &Pool{set: set}
+	p.f32.kern, p.f64.kern = kernelFor[float32](set), kernelFor[float64](set)
 	return p
 }
 

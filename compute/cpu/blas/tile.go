@@ -4,21 +4,24 @@ package blas
 type kernel[T Float] struct {
 	mr, nr int // rows and columns of a tile
 	mc     int // rows of A that stay in L2 while a block of B passes
-	tile   func(t *tile[T])
+	strip  func(s *strip[T])
 	pack   func(dst []T, x view[T], p packing)
 }
 
-// tile is a rows × cols piece of C, its rows of A and its panel of B.
-type tile[T Float] struct {
-	a          view[T] // [rows, depth]
+// strip is a column of tiles of C, rows × cols each, with their rows of A and
+// the panel of B that they share.
+type strip[T Float] struct {
+	tiles      int
+	a          view[T] // [rows, depth] of the first tile
+	astep      int     // elements of a from one tile to the next
 	b          []T     // [depth, nr], rows brow apart
 	brow       int
-	c          []T // [rows, cols], rows ldc apart
+	c          []T // [tiles·rows, cols], rows ldc apart
 	ldc        int
-	rows, cols int // at most mr, nr
+	rows, cols int // of a tile, at most mr, nr
 	depth      int
 	add        bool // C += instead of C =
-	edge       []T  // mr·nr elements for a tile narrower than nr
+	edge       []T  // mr·nr elements for tiles narrower than nr
 }
 
 // Portable tiles are 2 × 4: eight sums and six factors fit sixteen registers.
@@ -28,31 +31,33 @@ const (
 )
 
 func portable[T Float]() kernel[T] {
-	return kernel[T]{mr: portableRows, nr: portableCols, mc: 128, tile: tilePortable[T], pack: packPortable[T]}
+	return kernel[T]{mr: portableRows, nr: portableCols, mc: 128, strip: stripPortable[T], pack: packPortable[T]}
 }
 
-// tilePortable computes
+// stripPortable computes
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s += a[i,k] · b[k,j] }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
-func tilePortable[T Float](t *tile[T]) {
-	var sum [portableRows * portableCols]T
-	if t.rows == portableRows {
-		sumTwoRows(&sum, t)
-	} else {
-		sumOneRow(&sum, t)
-	}
-	for i := range t.rows {
-		row := t.c[i*t.ldc:]
-		row = row[:t.cols]
-		for j := range row {
-			if t.add {
-				row[j] += sum[i*portableCols+j]
-			} else {
-				row[j] = sum[i*portableCols+j]
+//		for k < depth { s += a[t·astep + i·ars + k·acs] · b[k·brow + j] }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
+func stripPortable[T Float](s *strip[T]) {
+	for t := range s.tiles {
+		var sum [portableRows * portableCols]T
+		if a := s.a.data[t*s.astep:]; s.rows == portableRows {
+			sumTwoRows(&sum, s, a)
+		} else {
+			sumOneRow(&sum, s, a)
+		}
+		for i := range s.rows {
+			row := s.c[(t*s.rows+i)*s.ldc:]
+			row = row[:s.cols]
+			for j := range row {
+				if s.add {
+					row[j] += sum[i*portableCols+j]
+				} else {
+					row[j] = sum[i*portableCols+j]
+				}
 			}
 		}
 	}
@@ -61,10 +66,10 @@ func tilePortable[T Float](t *tile[T]) {
 // The conversion T(x·y) forbids the compiler to fuse the addition, which it may
 // do on arm64 in one loop and not in another.
 
-func sumTwoRows[T Float](sum *[8]T, t *tile[T]) {
+func sumTwoRows[T Float](sum *[8]T, t *strip[T], a []T) {
 	var s00, s01, s02, s03, s10, s11, s12, s13 T
 	ap, ak, b := 0, t.a.cs, t.b
-	x, y := t.a.data, t.a.data[t.a.rs:]
+	x, y := a, a[t.a.rs:]
 	for range t.depth {
 		r := b[:4:4]
 		u, v := x[ap], y[ap]
@@ -82,10 +87,10 @@ func sumTwoRows[T Float](sum *[8]T, t *tile[T]) {
 	*sum = [8]T{s00, s01, s02, s03, s10, s11, s12, s13}
 }
 
-func sumOneRow[T Float](sum *[8]T, t *tile[T]) {
+func sumOneRow[T Float](sum *[8]T, t *strip[T], a []T) {
 	var s0, s1, s2, s3 T
 	ap, ak, b := 0, t.a.cs, t.b
-	x := t.a.data
+	x := a
 	for range t.depth {
 		r := b[:4:4]
 		u := x[ap]

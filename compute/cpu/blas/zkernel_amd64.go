@@ -4,225 +4,225 @@
 
 package blas
 
-// tileAVX2x1 computes, for 1 rows and 16 columns, strides in bytes,
+// tileAVX2x1 computes, for tiles of 1 × 16 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX2x1(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX2x1(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX2x2 computes, for 2 rows and 16 columns, strides in bytes,
+// tileAVX2x2 computes, for tiles of 2 × 16 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX2x2(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX2x2(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX2x3 computes, for 3 rows and 16 columns, strides in bytes,
+// tileAVX2x3 computes, for tiles of 3 × 16 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX2x3(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX2x3(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX2x4 computes, for 4 rows and 16 columns, strides in bytes,
+// tileAVX2x4 computes, for tiles of 4 × 16 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX2x4(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX2x4(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX2x5 computes, for 5 rows and 16 columns, strides in bytes,
+// tileAVX2x5 computes, for tiles of 5 × 16 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX2x5(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX2x5(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX2x6 computes, for 6 rows and 16 columns, strides in bytes,
+// tileAVX2x6 computes, for tiles of 6 × 16 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX2x6(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX2x6(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x1 computes, for 1 rows and 32 columns, strides in bytes,
+// tileAVX512x1 computes, for tiles of 1 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x1(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x1(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x2 computes, for 2 rows and 32 columns, strides in bytes,
+// tileAVX512x2 computes, for tiles of 2 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x2(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x2(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x3 computes, for 3 rows and 32 columns, strides in bytes,
+// tileAVX512x3 computes, for tiles of 3 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x3(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x3(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x4 computes, for 4 rows and 32 columns, strides in bytes,
+// tileAVX512x4 computes, for tiles of 4 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x4(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x4(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x5 computes, for 5 rows and 32 columns, strides in bytes,
+// tileAVX512x5 computes, for tiles of 5 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x5(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x5(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x6 computes, for 6 rows and 32 columns, strides in bytes,
+// tileAVX512x6 computes, for tiles of 6 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x6(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x6(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x7 computes, for 7 rows and 32 columns, strides in bytes,
+// tileAVX512x7 computes, for tiles of 7 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x7(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x7(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x8 computes, for 8 rows and 32 columns, strides in bytes,
+// tileAVX512x8 computes, for tiles of 8 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x8(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x8(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x9 computes, for 9 rows and 32 columns, strides in bytes,
+// tileAVX512x9 computes, for tiles of 9 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x9(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x9(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x10 computes, for 10 rows and 32 columns, strides in bytes,
+// tileAVX512x10 computes, for tiles of 10 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x10(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x10(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x11 computes, for 11 rows and 32 columns, strides in bytes,
+// tileAVX512x11 computes, for tiles of 11 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x11(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x11(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x12 computes, for 12 rows and 32 columns, strides in bytes,
+// tileAVX512x12 computes, for tiles of 12 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x12(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x12(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x13 computes, for 13 rows and 32 columns, strides in bytes,
+// tileAVX512x13 computes, for tiles of 13 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x13(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x13(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
-// tileAVX512x14 computes, for 14 rows and 32 columns, strides in bytes,
+// tileAVX512x14 computes, for tiles of 14 × 32 elements, strides in bytes,
 //
-//	for i < rows { for j < cols {
+//	for t < tiles { for i < rows { for j < cols {
 //		s := 0
-//		for k < depth { s = fma(a[i,k], b[k,j], s) }
-//		c[i,j] = s, or c[i,j] + s when add
-//	} }
+//		for k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }
+//		c[t·rows+i,j] = s, or c[t·rows+i,j] + s when add
+//	} } }
 //
 //go:noescape
-func tileAVX512x14(depth int, a *float32, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
+func tileAVX512x14(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
 
 // transpose8 computes, in rising k, strides in bytes,
 //

@@ -18,7 +18,7 @@ const (
 
 func blasKernels() *build.Context {
 	c := newContext()
-	for _, g := range []gen{{c, false}, {c, true}} {
+	for _, g := range []gen{{c, false, nil}, {c, true, nil}} {
 		rows := rowsAVX2
 		if g.zmm {
 			rows = rowsAVX512
@@ -27,9 +27,9 @@ func blasKernels() *build.Context {
 			g.tile(r)
 		}
 	}
-	gen{c, false}.transpose()
+	gen{c, false, nil}.transpose()
 	for _, n := range []int{8, 16, 32} {
-		gen{c, false}.scatter(n)
+		gen{c, false, nil}.scatter(n)
 	}
 	return c
 }
@@ -51,18 +51,50 @@ func (g gen) bytes() int {
 // tile writes the kernel for a number of rows.
 func (g gen) tile(rows int) {
 	g.Function(fmt.Sprintf("%sx%d", g.name("tile"), rows))
-	g.Doc(fmt.Sprintf("%sx%d computes, for %d rows and %d columns, strides in bytes,", g.name("tile"), rows, rows, g.bytes()/2),
-		"", "\tfor i < rows { for j < cols {", "\t\ts := 0", "\t\tfor k < depth { s = fma(a[i,k], b[k,j], s) }",
-		"\t\tc[i,j] = s, or c[i,j] + s when add", "\t} }")
+	g.Doc(fmt.Sprintf("%sx%d computes, for tiles of %d × %d elements, strides in bytes,", g.name("tile"), rows, rows, g.bytes()/2),
+		"", "\tfor t < tiles { for i < rows { for j < cols {", "\t\ts := 0", "\t\tfor k < depth { s = fma(a[t·astep + i·ars + k·acs], b[k·brow + j], s) }",
+		"\t\tc[t·rows+i,j] = s, or c[t·rows+i,j] + s when add", "\t} } }")
 	g.Attributes(attr.NOSPLIT)
-	g.SignatureExpr("func(depth int, a *float32, ars, acs int, b *float32, brow int, c *float32, ldc int, add bool)")
+	g.SignatureExpr("func(tiles, depth int, a *float32, astep, ars, acs int, b *float32, brow int, c *float32, ldc int, add bool)")
 	load := func(name string) reg.Register { return g.Load(g.Param(name), g.GP64()) }
-	depth, a, ars, acs := load("depth"), load("a"), load("ars"), load("acs")
-	b, brow := load("b"), load("brow")
+	a, ars, acs, brow := load("a"), load("ars"), load("acs"), load("brow")
+	c, ldc := load("c"), load("ldc")
+	g.Label("tile")
+	sums := make([][2]reg.VecVirtual, rows)
+	for i := range sums {
+		for v := range sums[i] {
+			sums[i][v] = g.vec()
+			g.zero(sums[i][v])
+		}
+	}
+	g.products(sums, a, ars, acs, brow)
+	g.store(sums, c, ldc)
+	g.ADDQ(g.argument("astep"), a)
+	g.SUBQ(Imm(1), g.argument("tiles"))
+	g.JNZ(LabelRef("tile"))
+	g.VZEROUPPER()
+	g.RET()
+}
 
+// argument is where an argument lies, for those that get no register.
+func (g gen) argument(name string) Mem {
+	p, err := g.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
+}
+
+// products adds a[i,k]·b[k,j] to the sums, four k at a time.
+func (g gen) products(sums [][2]reg.VecVirtual, a, ars, acs, brow reg.Register) {
+	depth, b := g.GP64(), g.GP64()
+	g.MOVQ(g.argument("depth"), depth)
+	g.MOVQ(g.argument("b"), b)
 	// Row 3q+e is at bases[q] + e·ars.
-	bases := []reg.Register{a}
-	for q := 1; q*3 < rows; q++ {
+	first := g.GP64()
+	g.MOVQ(a, first)
+	bases := []reg.Register{first}
+	for q := 1; q*3 < len(sums); q++ {
 		next := g.GP64()
 		g.LEAQ(Mem{Base: bases[q-1], Index: ars, Scale: 2}, next)
 		g.ADDQ(ars, next)
@@ -74,13 +106,6 @@ func (g gen) tile(rows int) {
 			m.Index, m.Scale = ars, uint8(e)
 		}
 		return m
-	}
-	sums := make([][2]reg.VecVirtual, rows)
-	for i := range sums {
-		for v := range sums[i] {
-			sums[i][v] = g.vec()
-			g.zero(sums[i][v])
-		}
 	}
 	step := func() {
 		b0, b1 := g.vec(), g.vec()
@@ -97,27 +122,22 @@ func (g gen) tile(rows int) {
 			g.ADDQ(acs, p)
 		}
 	}
-	label := func(s string) string { return s }
 	const unroll = 4
 	g.SUBQ(Imm(unroll), depth)
-	g.JLT(LabelRef(label("rest")))
-	g.Label(label("four"))
+	g.JLT(LabelRef("rest"))
+	g.Label("four")
 	for range unroll {
 		step()
 	}
 	g.SUBQ(Imm(unroll), depth)
-	g.JGE(LabelRef(label("four")))
-	g.Label(label("rest"))
+	g.JGE(LabelRef("four"))
+	g.Label("rest")
 	g.ADDQ(Imm(unroll), depth)
-	g.JZ(LabelRef(label("store")))
-	g.Label(label("one"))
+	g.JZ(LabelRef("store"))
+	g.Label("one")
 	step()
 	g.SUBQ(Imm(1), depth)
-	g.JNZ(LabelRef(label("one")))
-	g.Label(label("store"))
-	g.store(sums)
-	g.VZEROUPPER()
-	g.RET()
+	g.JNZ(LabelRef("one"))
 }
 
 func (g gen) zero(v reg.VecVirtual) {
@@ -128,17 +148,16 @@ func (g gen) zero(v reg.VecVirtual) {
 	}
 }
 
-// store writes the sums to C, or adds them.
-func (g gen) store(sums [][2]reg.VecVirtual) {
-	c, ldc := g.Load(g.Param("c"), g.GP64()), g.Load(g.Param("ldc"), g.GP64())
-	add := g.Load(g.Param("add"), g.GP8())
-	g.TESTB(add, add)
-	g.JZ(LabelRef("set"))
+// store writes the sums to C, or adds them, and leaves c at the next tile.
+func (g gen) store(sums [][2]reg.VecVirtual, c, ldc reg.Register) {
+	g.Label("store")
+	g.CMPB(g.argument("add"), Imm(0))
+	g.JEQ(LabelRef("set"))
 	for _, plus := range []bool{true, false} {
 		if !plus {
 			g.Label("set")
 		}
-		for i, s := range sums {
+		for _, s := range sums {
 			for v := range s {
 				m := Mem{Base: c, Disp: v * g.bytes()}
 				if plus {
@@ -146,15 +165,13 @@ func (g gen) store(sums [][2]reg.VecVirtual) {
 				}
 				g.VMOVUPS(s[v], m)
 			}
-			if i+1 < len(sums) {
-				g.ADDQ(ldc, c)
-			}
+			g.ADDQ(ldc, c)
 		}
 		if plus {
-			g.VZEROUPPER()
-			g.RET()
+			g.JMP(LabelRef("next"))
 		}
 	}
+	g.Label("next")
 }
 
 // scatter writes the packing of rows: pieces of n elements of a row go to

@@ -23,6 +23,9 @@ type AdamW struct {
 func Update[T Float](a AdamW, w, m, v, grad []T) {
 	m, v, grad = m[:len(w)], v[:len(w)], grad[:len(w)]
 	c := constants[T](a)
+	if single[T]() && c.update32(at(w), at(m), at(v), at(grad), len(w)) {
+		return
+	}
 	for i, g := range grad {
 		g *= c.scale
 		m[i] = T(c.beta1*m[i]) + T(c.rest1*g)
@@ -49,4 +52,9 @@ func constants[T Float](a AdamW) adamConstants[T] {
 		root: T(1 / math.Sqrt(1-math.Pow(a.Beta2, t))), eps: T(a.Eps),
 		keep: T(1 - a.LR*a.Decay), rate: T(a.LR / (1 - math.Pow(a.Beta1, t))),
 	}
+}
+
+func (c *adamConstants[T]) update32(w, m, v, grad *float32, n int) bool {
+	return adamW32(w, m, v, grad, float32(c.scale), float32(c.beta1), float32(c.rest1), float32(c.beta2), float32(c.rest2),
+		float32(c.root), float32(c.eps), float32(c.keep), float32(c.rate), n)
 }

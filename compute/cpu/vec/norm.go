@@ -16,9 +16,25 @@ func RMSNorm[T Float](y, x, w, rstd []T, eps T) {
 		xr, yr := x[r*n:r*n+n], y[r*n:r*n+n]
 		s := 1 / T(math.Sqrt(float64(Dot(xr, xr)/T(n)+eps)))
 		rstd[r] = s
-		for i, v := range xr {
-			yr[i] = v * s * w[i]
-		}
+		normRow(yr, xr, w, s)
+	}
+}
+
+// RMSNormAgain is y of RMSNorm, to the bit, from the rstd that it kept.
+func RMSNormAgain[T Float](y, x, w, rstd []T) {
+	n := len(w)
+	for r, s := range rstd {
+		normRow(y[r*n:r*n+n], x[r*n:r*n+n], w, s)
+	}
+}
+
+// normRow is y[i] = x[i] · rstd · w[i].
+func normRow[T Float](y, x, w []T, rstd T) {
+	if single[T]() && normScale32(at(y), at(x), at(w), float32(rstd), len(w)) {
+		return
+	}
+	for i, v := range x {
+		y[i] = v * rstd * w[i]
 	}
 }
 
@@ -32,7 +48,10 @@ func RMSNormBackward[T Float](dx, dy, x, w, rstd []T, accumulate bool) {
 	n := len(w)
 	for r, s := range rstd {
 		xr, dr, out := x[r*n:r*n+n], dy[r*n:r*n+n], dx[r*n:r*n+n]
-		c := s * s * s / T(n) * dot3(dr, w, xr)
+		c := s * s * s / T(n) * triple(dr, w, xr)
+		if single[T]() && normBackward(at(out), at(dr), at(xr), at(w), float32(s), float32(c), n, accumulate) {
+			continue
+		}
 		for i, v := range xr {
 			g := T(dr[i]*w[i]*s) - T(v*c)
 			if accumulate {
@@ -43,7 +62,18 @@ func RMSNormBackward[T Float](dx, dy, x, w, rstd []T, accumulate bool) {
 	}
 }
 
-func dot3[T Float](x, y, z []T) T {
+func normBackward(dx, dy, x, w *float32, rstd, c float32, n int, accumulate bool) bool {
+	if accumulate {
+		return normBackwardAdd32(dx, dy, x, w, rstd, c, n)
+	}
+	return normBackward32(dx, dy, x, w, rstd, c, n)
+}
+
+func triple[T Float](x, y, z []T) T {
+	var total float32
+	if single[T]() && triple32(at(x), at(y), at(z), &total, len(x)) {
+		return T(total)
+	}
 	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += T(v * y[i] * z[i])
@@ -61,6 +91,9 @@ func RMSNormWeights[T Float](dw, dy, x, rstd []T, stride int) {
 	n := len(dw)
 	for r, s := range rstd {
 		dr, xr := dy[r*stride:r*stride+n], x[r*stride:r*stride+n]
+		if single[T]() && normWeights32(at(dw), at(dr), at(xr), float32(s), n) {
+			continue
+		}
 		for i := range dw {
 			dw[i] += T(dr[i] * xr[i] * s)
 		}

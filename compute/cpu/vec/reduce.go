@@ -17,6 +17,10 @@ func fold[T Float](s *[lanes]T) T {
 
 // Sum is Σ x[i].
 func Sum[T Float](x []T) T {
+	var total float32
+	if single[T]() && sum32(at(x), &total, len(x)) {
+		return T(total)
+	}
 	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += v
@@ -27,6 +31,10 @@ func Sum[T Float](x []T) T {
 // Dot is Σ x[i]·y[i].
 func Dot[T Float](x, y []T) T {
 	y = y[:len(x)]
+	var total float32
+	if single[T]() && dot32(at(x), at(y), &total, len(x)) {
+		return T(total)
+	}
 	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += T(v * y[i])
@@ -38,6 +46,9 @@ func Dot[T Float](x, y []T) T {
 // of gradients keeps its digits.
 func SumSquares[T Float](x []T) float64 {
 	var s [lanes]float64
+	if blocks := len(x) / lanes; single[T]() && squares32(at(x), &s, blocks) {
+		x = x[blocks*lanes:]
+	}
 	for i, v := range x {
 		s[i%lanes] += float64(v) * float64(v)
 	}
@@ -49,6 +60,10 @@ func SumSquares[T Float](x []T) float64 {
 //	m := −Inf
 //	for i { if x[i] > m { m = x[i] } }
 func Max[T Float](x []T) T {
+	var top float32
+	if single[T]() && max32(at(x), &top, len(x)) {
+		return T(top)
+	}
 	m := T(math.Inf(-1))
 	for _, v := range x {
 		if v > m {
@@ -60,6 +75,10 @@ func Max[T Float](x []T) T {
 
 // SumExp is Σ exp(x[i] − shift).
 func SumExp[T Float](x []T, shift T) T {
+	var total float32
+	if single[T]() && sumExp32(at(x), &total, float32(shift), len(x)) {
+		return T(total)
+	}
 	var s [lanes]T
 	for i, v := range x {
 		s[i%lanes] += T(math.Exp(float64(v - shift)))
@@ -70,6 +89,10 @@ func SumExp[T Float](x []T, shift T) T {
 // ExpSum sets dst[i] = exp(x[i]·scale − shift) and gives Σ dst[i].
 func ExpSum[T Float](dst, x []T, scale, shift T) T {
 	x = x[:len(dst)]
+	var total float32
+	if single[T]() && expSum32(at(dst), at(x), &total, float32(scale), float32(shift), len(x)) {
+		return T(total)
+	}
 	var s [lanes]T
 	for i, v := range x {
 		e := T(math.Exp(float64(T(v*scale) - shift)))
@@ -83,6 +106,9 @@ func ExpSum[T Float](dst, x []T, scale, shift T) T {
 // scaled scores from that of their softmax p, with delta = Σ p[i]·dp[i].
 func SoftmaxBackward[T Float](ds, p, dp []T, delta, scale T) {
 	p, dp = p[:len(ds)], dp[:len(ds)]
+	if single[T]() && softmaxBackward32(at(ds), at(p), at(dp), float32(delta), float32(scale), len(ds)) {
+		return
+	}
 	for i, v := range p {
 		ds[i] = v * (dp[i] - delta) * scale
 	}
@@ -93,6 +119,9 @@ func SoftmaxBackward[T Float](ds, p, dp []T, delta, scale T) {
 // that minus scale at the label.
 func ExpScale[T Float](dst, x []T, shift, scale T) {
 	x = x[:len(dst)]
+	if single[T]() && expScale32(at(dst), at(x), float32(shift), float32(scale), len(dst)) {
+		return
+	}
 	for i, v := range x {
 		dst[i] = T(math.Exp(float64(v-shift))) * scale
 	}

@@ -139,6 +139,7 @@ func memory() []Row {
 		{"StoreSU32", "SAddr.StoreU32(x U32)", "st.shared.u32 [{0}], {1}", WriteShared, sec, "writes 4 aligned bytes of shared memory."},
 		{"StoreSF32", "SAddr.StoreF32(x F32)", "st.shared.f32 [{0}], {1}", WriteShared, sec, "writes 4 aligned bytes of shared memory."},
 		{"StoreSF32x4", "SAddr.StoreF32x4(x [4]F32)", "st.shared.v4.f32 [{0}], {{1}, {2}, {3}, {4}}", WriteShared, sec, "writes 16 aligned bytes of shared memory."},
+		{"StoreSF32x2", "SAddr.StoreF32x2(x [2]F32)", "st.shared.v2.f32 [{0}], {{1}, {2}}", WriteShared, sec, "writes 8 aligned bytes of shared memory."},
 		{"StoreSU32x4", "SAddr.StoreU32x4(x [4]U32)", "st.shared.v4.u32 [{0}], {{1}, {2}, {3}, {4}}", WriteShared, sec, "writes 16 aligned bytes of shared memory."},
 		{"LoadGU32", "GAddr.LoadU32() U32", "ld.global.u32 {d}, [{0}]", ReadGlobal | LevelLane, sec, "reads 4 aligned bytes of global memory."},
 		{"LoadGF32", "GAddr.LoadF32() F32", "ld.global.f32 {d}, [{0}]", ReadGlobal | LevelLane, sec, "reads 4 aligned bytes of global memory."},

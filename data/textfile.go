@@ -11,47 +11,55 @@ import (
 const (
 	sniffBytes = 64 << 10
 	cutBytes   = 64 << 10 // within which a document cut out of a file looks for the end of a line
+	heldBytes  = 4 << 20  // a larger held-out file is read in parts of about this size
+	trainBytes = 16 << 10 // a larger file is trained on in parts of about this size, each a document of its own: a short run sees many files
 )
 
-// read returns the text of a document, nil where the document is binary and was dropped for it.
-func (c *Corpus) read(d doc) ([]byte, error) {
-	text, err := c.text(d)
-	if err != nil {
-		return nil, err
-	}
-	why := notText(text)
-	if why == "" {
-		return text, nil
-	}
-	f := &c.files[d.file]
-	if f.named {
-		return nil, invalid(f.path, "%s (bytes %d to %d); hint: data is UTF-8 text", why, d.lo, d.hi)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.dropped[d] {
-		c.dropped[d] = true
-		c.sum.Dropped = addDrop(c.sum.Dropped, "binary", f.path, int64(len(text)))
-	}
-	return nil, nil
+// textFile is a file of text. Its spans are bytes, moved forward to the next line where they are not the ends of the file.
+type textFile struct {
+	path string
+	size int64
+	part int64 // bytes of a document to train on
 }
 
-// text returns the bytes of a document, whatever they are.
-func (c *Corpus) text(d doc) ([]byte, error) {
-	f := &c.files[d.file]
-	text, err := readRange(f.path, d.lo, min(d.hi+cutBytes, f.size))
-	if err != nil {
-		return nil, err
+func (*textFile) tokenizer() string { return "" }
+
+func (f *textFile) divide(tail int64) (train, held []span) {
+	if tail < f.size {
+		train = parts(0, f.size-tail, f.part)
 	}
-	end := d.hi - d.lo
-	if d.hi < f.size {
+	if tail > 0 {
+		held = parts(f.size-tail, f.size, heldBytes)
+	}
+	return train, held
+}
+
+// parts cuts lo to hi into spans of about n.
+func parts(lo, hi, n int64) (all []span) {
+	k := max(1, (hi-lo+n/2)/n)
+	for i := range k {
+		all = append(all, span{lo + (hi-lo)*i/k, lo + (hi-lo)*(i+1)/k})
+	}
+	return all
+}
+
+func (f *textFile) read(s span) ([]document, []string, error) {
+	text, err := readRange(f.path, s.lo, min(s.hi+cutBytes, f.size))
+	if err != nil {
+		return nil, nil, err
+	}
+	end := s.hi - s.lo
+	if s.hi < f.size {
 		end += cut(text[end:])
 	}
 	start := int64(0)
-	if d.lo > 0 {
+	if s.lo > 0 {
 		start = cut(text)
 	}
-	return text[min(start, end):end], nil
+	if start >= end { // a line longer than the span
+		return nil, nil, nil
+	}
+	return []document{{pieces: []piece{{text: text[start:end]}}}}, nil, nil
 }
 
 // cut returns how far into text the next line starts; where there is none within cutBytes, the next character.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"heddle/internal/cli"
+	"heddle/model"
+	"heddle/model/hf"
+	"heddle/parity"
+	"heddle/tensor"
+	"heddle/train"
+)
+
+type compareCmd struct {
+	Schemes []string `default:"single,dp2,fsdp2,tp2,megatron2,ulysses2,megatron4,ulysses4,fsdp2-megatron2" help:"Schemes: single, or dpN, fsdpN, tpN, megatronN, ulyssesN joined by -."`
+	Model   string   `default:"tiny" help:"tiny, or a transformers folder or config.json of a Qwen3; weights are drawn."`
+	Seq     int      `default:"32" help:"Tokens of a sequence."`
+	Batch   int      `default:"4" help:"Sequences of the global batch."`
+	DType   string   `name:"dtype" enum:"f32,f64" default:"f64" help:"Type of weights and activations: f32 or f64."`
+	Dry     bool     `help:"Count bytes and memory, compute nothing: for models larger than this machine."`
+}
+
+func (compareCmd) Help() string {
+	return `heddle compare --schemes single,megatron2,ulysses2,megatron4,ulysses4
+    what sequence parallelism does: gradients beside one rank's, bytes, memory, time, and where the two cross over
+heddle compare --dry --model ./Qwen3-8B/config.json --seq 8192 --schemes megatron8,ulysses8,fsdp8 --dtype f32
+    bytes and memory of a model that need not fit here
+
+The reference is one rank in float64 with the same weights and batch. Exits with 5 where a gradient is further from it than
+1e-12 (f64) or 1e-4 (f32), or where bytes or kept activations are not those of the closed forms in parity/formula.`
+}
+
+func (c *compareCmd) Run(env *cli.Env) error {
+	cfg, err := modelOf(c.Model)
+	if err != nil {
+		return err
+	}
+	schemes, err := parity.Schemes(c.Schemes, cfg, c.Batch, c.Seq)
+	if err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	on := train.Machine{Type: tensor.F64, Dry: c.Dry}
+	if c.DType == "f32" {
+		on.Type = tensor.F32
+	}
+	r, err := parity.Compare(parity.NewInput(cfg, c.Batch, c.Seq, 1, 1), schemes, on)
+	if err != nil {
+		return err
+	}
+	if err := env.Emit(r, func(w io.Writer) { printComparison(w, r) }); err != nil {
+		return err
+	}
+	if broken := r.Broken(); len(broken) > 0 {
+		return cli.Exitf(cli.Check, "compare: %s", strings.Join(broken, "\n"))
+	}
+	return nil
+}
+
+// modelOf is compare's own small model, or the one that a config.json of transformers describes.
+func modelOf(name string) (model.Config, error) {
+	if name == "tiny" {
+		return parity.Tiny(), nil
+	}
+	read := hf.ReadFile
+	if st, err := os.Stat(name); err == nil && st.IsDir() {
+		read = hf.Read
+	}
+	c, err := read(name)
+	if err != nil {
+		return model.Config{}, cli.Exit(cli.Invalid, fmt.Errorf("model %s is neither tiny nor a readable config.json: %w", name, err))
+	}
+	m, err := model.FromHF(c)
+	if err != nil {
+		return m, cli.Exit(cli.Invalid, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"heddle/internal/cli"
+)
+
+func TestCompareGivesTheSchemesInJSON(t *testing.T) {
+	code, out, errs := command("compare", "--schemes", "single,fsdp2-megatron2,ulysses2", "--json")
+	var v struct {
+		Schemes []struct {
+			Scheme        string
+			GradErr       float64          `json:"max_rel_grad_err"`
+			NormRatio     float64          `json:"grad_norm_ratio"`
+			Loss          float64          `json:"loss"`
+			Bytes         map[string]int64 `json:"bytes"`
+			Expected      map[string]int64 `json:"bytes_expected"`
+			Saved         int64            `json:"saved_bytes"`
+			SavedExpected int64            `json:"saved_bytes_expected"`
+			Peak          int64            `json:"peak_bytes"`
+			StepMS        float64          `json:"step_ms"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != cli.OK || len(v.Schemes) != 3 {
+		t.Fatalf("code %d, %v, stderr %q, stdout %.300s", code, err, errs, out)
+	}
+	m := v.Schemes[1]
+	// Megatron's gathers of 6L+2 streams [B/2, S, H] of float64, half of each received, L 2, B 4, S 32, H 64.
+	if m.Scheme != "fsdp2-megatron2" || m.Bytes["tp/all-gather"] != 14*2*32*64*8/2 || m.Bytes["tp/all-gather"] != m.Expected["tp/all-gather"] {
+		t.Errorf("got %+v", m)
+	}
+	if m.Saved != m.SavedExpected || m.Saved == 0 || m.Peak <= m.Saved || m.StepMS <= 0 || m.Loss < 4 || m.NormRatio == 0 || v.Schemes[0].GradErr != 0 || m.GradErr == 0 {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestCompareTellsNoiseAndCrossingsWithin80Columns(t *testing.T) {
+	code, out, errs := command("compare", "--schemes", "single,megatron2,ulysses2", "--dtype", "f32")
+	if code != cli.OK || !strings.Contains(out, "float32 noise: one rank") || !strings.Contains(out, "They cross at") {
+		t.Errorf("code %d, stderr %q, stdout %s", code, errs, out)
+	}
+	for line := range strings.SplitSeq(out, "\n") {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestCompareDryNeedsNoMemory(t *testing.T) {
+	dir := t.TempDir()
+	big := `{"architectures":["Qwen3ForCausalLM"],"model_type":"qwen3","num_hidden_layers":36,"hidden_size":4096,"num_attention_heads":32,
+		"num_key_value_heads":8,"head_dim":128,"intermediate_size":12288,"vocab_size":151936,"max_position_embeddings":40960,"rms_norm_eps":1e-6,
+		"rope_theta":1000000,"tie_word_embeddings":false,"hidden_act":"silu","initializer_range":0.02,"attention_bias":false,"torch_dtype":"bfloat16"}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(big), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := command("compare", "--dry", "--model", dir, "--seq", "4096", "--batch", "1", "--schemes", "megatron8,ulysses8", "--dtype", "f32", "--json")
+	var v struct {
+		Schemes   []map[string]any
+		Crossings []struct {
+			Tokens float64 `json:"tokens_per_rank"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != cli.OK || len(v.Schemes) != 2 || len(v.Crossings) != 1 {
+		t.Fatalf("code %d, %v, stderr %q, stdout %.300s", code, err, errs, out)
+	}
+	if _, ok := v.Schemes[0]["loss"]; ok || v.Crossings[0].Tokens < 1000 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestCompareRefusesWithTheNearestLegalValue(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--schemes", "megatorn4"}, cli.Invalid, "megatron4"},
+		{[]string{"--schemes", "tp3"}, cli.Invalid, "tp may be 2 or 4"},
+		{[]string{"--schemes", "dp3"}, cli.Invalid, "use 3 or 6"},
+		{[]string{"--schemes", "dp1"}, cli.Invalid, "dp2"},
+		{[]string{"--schemes", "ulysses4", "--seq", "30"}, cli.Invalid, "use 28 or 32"},
+		{[]string{"--schemes", "megatron4", "--seq", "30"}, cli.Invalid, "use 28 or 32"},
+		{[]string{"--schemes", "single", "--batch", "0"}, cli.Invalid, "1 or more"},
+		{[]string{"--model", "nowhere"}, cli.Invalid, "nowhere"},
+		{[]string{"--dtype", "f16"}, cli.Usage, "f32"},
+	} {
+		code, out, errs := command(append([]string{"compare"}, c.args...)...)
+		if code != c.code || out != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: code %d, stdout %q, stderr %q, want %q", c.args, code, out, errs, c.want)
+		}
+	}
+}
+
+func TestWalkLaysSchemesSideBySide(t *testing.T) {
+	code, out, errs := command("walk", "--schemes", "megatron4,ulysses4")
+	if code != cli.OK {
+		t.Fatalf("code %d, stderr %q", code, errs)
+	}
+	for _, want := range []string{"all-gather S(s) → R ", "reduce-scatter P → S(s) ", "all-to-all S(s)·S(s) → S(gr) ", "R·S(gr) → S(gr) ", "10 collectives", " 4 collectives"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	code, out, errs = command("walk", "--schemes", "tp2", "--json")
+	var v struct {
+		Lines []struct {
+			Name  string
+			Cells []struct{ Op, After string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != cli.OK || len(v.Lines) < 40 || v.Lines[0].Name != "norm" || v.Lines[0].Cells[0].After != "R" && v.Lines[0].Cells[0].After != "I" {
+		t.Errorf("code %d, %v, stderr %q, stdout %.300s", code, err, errs, out)
+	}
+	if code, _, errs := command("walk", "--schemes", "ulysses3"); code != cli.Invalid || !strings.Contains(errs, "cp may be 2 or 4") {
+		t.Errorf("code %d, stderr %q", code, errs)
+	}
+}

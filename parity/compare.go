@@ -1,0 +1,221 @@
+package parity
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	"heddle/compute"
+	"heddle/model"
+	"heddle/parallel"
+	"heddle/parity/formula"
+	"heddle/tensor"
+	"heddle/train"
+)
+
+// Scheme is a layout by its name, checked against a model and a batch.
+type Scheme struct {
+	Name   string
+	Layout parallel.Layout
+}
+
+// Schemes reads names and refuses those that the model or a batch of b sequences of s tokens cannot take.
+func Schemes(names []string, c model.Config, b, s int) (out []Scheme, err error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if b < 1 || s < 1 || b > 1<<24 || s > 1<<24 || b*s > 1<<26 {
+		return nil, fmt.Errorf("parity: batch of %d sequences of %d tokens; want 1 or more of each, at most %d tokens", b, s, 1<<26)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("parity: no scheme; hint: single,megatron2,ulysses2")
+	}
+	for _, name := range names {
+		l, err := parallel.ParseLayout(name)
+		if err != nil {
+			return nil, err
+		}
+		sc, err := parallel.New(l, parallel.Heads{G: c.KV, R: c.Rep()})
+		if err == nil {
+			err = sc.Fits(b, s, c.MLP)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("scheme %s: %w", name, err)
+		}
+		out = append(out, Scheme{name, l})
+	}
+	return out, nil
+}
+
+// Comparison is several schemes on the same weights and batch, beside one rank in float64.
+type Comparison struct {
+	Schemes   []Row              `json:"schemes"`
+	Model     model.Config       `json:"model"`
+	Batch     int                `json:"batch"`
+	Seq       int                `json:"seq"`
+	DType     string             `json:"dtype"`
+	Limit     float64            `json:"limit,omitempty"` // of max_rel_grad_err, and of the norm ratio's distance from 1
+	Noise     float64            `json:"noise,omitempty"` // float32: max_rel_grad_err of one rank
+	Crossings []formula.Crossing `json:"crossings"`
+}
+
+// Row is one scheme. Bytes are what the rank that receives most receives in a step, by axis and operation; memory is the
+// maximum over ranks.
+type Row struct {
+	Scheme string `json:"scheme"`
+	*Measured
+	Bytes         formula.Table `json:"bytes"`
+	BytesExpected formula.Table `json:"bytes_expected"`
+	Saved         int64         `json:"saved_bytes"`
+	SavedExpected int64         `json:"saved_bytes_expected"`
+	Peak          int64         `json:"peak_bytes"`
+}
+
+// Measured is what only a machine that computes can tell.
+type Measured struct {
+	GradErr   float64 `json:"max_rel_grad_err"` // over tensors, max|Δ| ÷ max(max|ref|, 1e-9 × the model's largest |gradient|)
+	NormRatio float64 `json:"grad_norm_ratio"`  // the one furthest from 1 of every tensor above that floor and the whole
+	Loss      float64 `json:"loss"`             // nats a token
+	StepMS    float64 `json:"step_ms"`          // the fastest of a few
+	spread    float64 // largest difference between two ranks' copies of one element, and largest gradient of padding: 0
+}
+
+// Limits of GradErr and of NormRatio's distance from 1.
+//
+// float64: sums of the same terms in another order differ by about √terms ulp of the largest term, 1e-14 for a few thousand;
+// 1e-12 leaves two digits for depth. float32 has 9 digits less: 1e-14·2²⁹ is 5e-6, again with room for depth.
+const (
+	LimitF64 = 1e-12
+	LimitF32 = 1e-4
+)
+
+// Compare runs every scheme on a machine and measures it against one rank in float64. A dry machine yields bytes and memory
+// only.
+func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) {
+	c := &Comparison{Model: in.Config, Batch: in.B, Seq: in.S, DType: on.Type.String(), Crossings: crossings(in, schemes, on.Type)}
+	var ref *Result
+	if !on.Dry {
+		var err error
+		if ref, err = Gradient(in, parallel.Layout{}, Options{On: train.Machine{Type: tensor.F64}}); err != nil {
+			return nil, err
+		}
+		c.Limit = LimitF64
+		if on.Type == tensor.F32 {
+			c.Limit = LimitF32
+			one, err := Gradient(in, parallel.Layout{}, Options{On: on})
+			if err != nil {
+				return nil, err
+			}
+			c.Noise = measure(ref, one).GradErr
+		}
+	}
+	for _, s := range schemes {
+		row, err := compare(in, s, on, ref)
+		if err != nil {
+			return nil, fmt.Errorf("scheme %s: %w", s.Name, err)
+		}
+		c.Schemes = append(c.Schemes, row)
+	}
+	return c, nil
+}
+
+const timedSteps = 3
+
+func compare(in Input, s Scheme, on train.Machine, ref *Result) (Row, error) {
+	o := Options{On: on}
+	if !on.Dry {
+		o.Steps = timedSteps
+	}
+	r, err := Gradient(in, s.Layout, o)
+	if err != nil {
+		return Row{}, err
+	}
+	m, l := shape(in.Config, in.B, in.S, on.Type), layout(s.Layout)
+	row := Row{Scheme: s.Name, Bytes: r.bytes(), BytesExpected: formula.Bytes(m, l), SavedExpected: formula.Saved(m, l)}
+	for _, rank := range r.Ranks {
+		row.Saved, row.Peak = max(row.Saved, int64(rank.Memory.Max[compute.Saved])), max(row.Peak, int64(rank.Memory.Peak))
+	}
+	if ref != nil {
+		x := measure(ref, r)
+		x.StepMS = float64(r.Step) / float64(time.Millisecond)
+		row.Measured = &x
+	}
+	return row, nil
+}
+
+// measure compares gradients with the reference's. What is not a number counts as infinitely wrong.
+func measure(ref, r *Result) Measured {
+	floor := 0.0
+	for _, g := range ref.Grads {
+		floor = max(floor, largest(g))
+	}
+	floor *= 1e-9
+	x := Measured{Loss: number(r.Loss), NormRatio: number(r.Norm / ref.Norm), spread: number(r.Spread)}
+	for name, g := range ref.Grads {
+		top, diff, sq, sqRef := largest(g), 0.0, 0.0, 0.0
+		for i, want := range g {
+			got := r.Grads[name][i]
+			diff = max(diff, math.Abs(got-want)) // max of NaN is NaN
+			sq, sqRef = sq+got*got, sqRef+want*want
+		}
+		x.GradErr = max(x.GradErr, number(diff/max(top, floor)))
+		if top < floor {
+			continue
+		}
+		if ratio := number(math.Sqrt(sq / sqRef)); math.Abs(ratio-1) > math.Abs(x.NormRatio-1) {
+			x.NormRatio = ratio
+		}
+	}
+	return x
+}
+
+// number is x, or the largest number in place of what JSON cannot say.
+func number(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return math.MaxFloat64
+	}
+	return x
+}
+
+// Broken lists what is beyond the limits; nothing when all is well.
+func (c *Comparison) Broken() (out []string) {
+	for _, r := range c.Schemes {
+		if m := r.Measured; m != nil {
+			if m.GradErr > c.Limit {
+				out = append(out, fmt.Sprintf("%s: a gradient is off by %.1e, at most %.0e", r.Scheme, m.GradErr, c.Limit))
+			}
+			if d := math.Abs(m.NormRatio - 1); d > c.Limit {
+				out = append(out, fmt.Sprintf("%s: a gradient's norm is off by %.1e, at most %.0e", r.Scheme, d, c.Limit))
+			}
+		}
+		if m := r.Measured; m != nil && m.spread != 0 {
+			out = append(out, fmt.Sprintf("%s: two ranks' copies of a gradient differ by %.1e", r.Scheme, m.spread))
+		}
+		if !maps.Equal(r.Bytes, r.BytesExpected) {
+			out = append(out, fmt.Sprintf("%s: received %v bytes, the closed form says %v", r.Scheme, r.Bytes, r.BytesExpected))
+		}
+		if r.Saved != r.SavedExpected {
+			out = append(out, fmt.Sprintf("%s: keeps %d bytes of activations, the closed form says %d", r.Scheme, r.Saved, r.SavedExpected))
+		}
+	}
+	return out
+}
+
+// crossings are those of every number of ranks for which both pure schemes are compared.
+func crossings(in Input, schemes []Scheme, t tensor.DType) []formula.Crossing {
+	out := []formula.Crossing{}
+	for _, a := range schemes {
+		p := a.Layout.TP
+		if a.Name != fmt.Sprintf("megatron%d", p) {
+			continue
+		}
+		for _, b := range schemes {
+			if b.Name == fmt.Sprintf("ulysses%d", p) {
+				out = append(out, formula.Cross(shape(in.Config, in.B, in.S, t), p))
+				break
+			}
+		}
+	}
+	return out
+}

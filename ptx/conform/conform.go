@@ -1,0 +1,82 @@
+// Package conform holds small programs that pin down what instructions do: products of tiles through every descriptor form, TMA copies under every swizzle and
+// over every edge, and random structured programs of arithmetic. Some know their answer from the definition; all can be run by two Runners and compared.
+//
+// It is how the emulator is held to the card, and the card to the manual. Start with Program.
+package conform
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// Program is one kernel with its inputs.
+type Program struct {
+	Name   string
+	Entry  *ptx.Entry
+	Launch ptx.Launch
+	Args   func() (*ptx.Args, *ptx.Buffer) // fresh arguments, and the buffer that holds the result
+	Want   func() []byte                   // the result by definition; nil where only two Runners can be compared
+	Floats bool                            // the result is float32 words, in which every NaN is one
+	ULPs   uint32                          // … that may differ by so many units in the last place
+}
+
+// Run gives the program's result.
+func (p Program) Run(r ptx.Runner) ([]byte, error) {
+	args, out := p.Args()
+	if err := r.Run(&ptx.Module{Entries: []*ptx.Entry{p.Entry}}, p.Launch, args); err != nil {
+		return nil, fmt.Errorf("conform: %s: %w", p.Name, err)
+	}
+	return out.Data, nil
+}
+
+// Check compares a result with the definition's.
+func (p Program) Check(r ptx.Runner) error {
+	got, err := p.Run(r)
+	if err != nil {
+		return err
+	}
+	return p.same(got, p.Want())
+}
+
+// Differ compares the results of two Runners.
+func (p Program) Differ(a, b ptx.Runner) error {
+	x, err := p.Run(a)
+	if err != nil {
+		return err
+	}
+	y, err := p.Run(b)
+	if err != nil {
+		return err
+	}
+	return p.same(x, y)
+}
+
+func (p Program) same(got, want []byte) error {
+	if bytes.Equal(got, want) {
+		return nil
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("conform: %s: %d bytes, want %d", p.Name, len(got), len(want))
+	}
+	for i := 0; i+4 <= len(got); i += 4 {
+		x, y := binary.LittleEndian.Uint32(got[i:]), binary.LittleEndian.Uint32(want[i:])
+		if x == y || p.Floats && num.ULPs(math.Float32frombits(x), math.Float32frombits(y)) <= p.ULPs {
+			continue
+		}
+		return fmt.Errorf("conform: %s: word %d is %#08x (%v), want %#08x (%v)", p.Name, i/4, x, math.Float32frombits(x), y, math.Float32frombits(y))
+	}
+	return nil
+}
+
+func words(name string, x []uint32) *ptx.Buffer {
+	b := &ptx.Buffer{Name: name, Data: make([]byte, 4*len(x))}
+	for i, v := range x {
+		binary.LittleEndian.PutUint32(b.Data[4*i:], v)
+	}
+	return b
+}

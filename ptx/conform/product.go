@@ -1,0 +1,229 @@
+package conform
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand"
+
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// Product is D = A·Bᵀ of one 64 × N tile by wgmma, A and B brought by TMA under one swizzle.
+type Product struct {
+	Type    num.DType // BF16, F16, TF32, E4M3, E5M2
+	N       int
+	Swizzle ptx.Swizzle // 32, 64 or 128 bytes
+	TransA  bool        // A lies M-major in memory: [K, M]; 16-bit types only
+	TransB  bool        // B lies N-major: [K, N]
+	Seed    int64
+}
+
+func (p Product) String() string {
+	return fmt.Sprintf("product %v n%d %v transposed %t %t", p.Type, p.N, p.Swizzle, p.TransA, p.TransB)
+}
+
+// k is the depth of the tile: one swizzle width where a tile is K-major, else 64.
+func (p Product) k() int {
+	if p.TransA && p.TransB {
+		return 64
+	}
+	return p.Swizzle.Width() / p.Type.Size()
+}
+
+// operand is one of the two tiles.
+type operand struct {
+	rows   int // along M or N
+	trans  bool
+	region ptx.SAddr
+	m      ptx.ParamMap
+}
+
+// Program builds the product: one warpgroup.
+func (p Product) Program() (Program, error) {
+	kb := ptx.New("product", 128, 1)
+	a := operand{64, p.TransA, kb.Shared("A", 64*p.k()*p.Type.Size(), 1024).Addr(), kb.ParamMap("A")}
+	b := operand{p.N, p.TransB, kb.Shared("B", p.N*p.k()*p.Type.Size(), 1024).Addr(), kb.ParamMap("B")}
+	out := kb.ParamPtr("out")
+	bar := kb.Bars("bar", 1)
+	kb.If(kb.Tid().Eq(kb.U32(0)), func() {
+		bar.Init(1)
+		kb.FenceMbarrierInit()
+		bar.ArriveExpect((64 + p.N) * p.k() * p.Type.Size())
+		p.load(kb, a, bar)
+		p.load(kb, b, bar)
+	})
+	kb.SyncCTA()
+	bar.Wait(kb.U32(0))
+	acc := kb.NewAcc(p.N)
+	p.multiply(kb, acc, a, b)
+	thread := kb.Tid()
+	row := thread.Shr(5).Shl(4).Add(thread.And(kb.U32(31)).Shr(2))
+	for i := range acc.Len() {
+		r := row.Plus(i / 2 % 2 * 8)
+		c := thread.And(kb.U32(3)).Shl(1).Plus(i/4*8 + i%2)
+		out.At(r.Times(p.N).Add(c).MulWide(kb.U32(4))).StoreF32(acc.F32(i))
+	}
+	e, err := kb.Build()
+	if err != nil {
+		return Program{}, err
+	}
+	return Program{
+		Name: p.String(), Entry: e, Launch: ptx.Launch{Entry: "product", Grid: ptx.Dim3{X: 1}}, Floats: true,
+		Args: func() (*ptx.Args, *ptx.Buffer) {
+			args, dst := e.NewArgs(), words("out", make([]uint32, 64*p.N))
+			x, y := p.matrices()
+			a.m.Put(args, p.tensor("A", x, 64, p.TransA))
+			b.m.Put(args, p.tensor("B", y, p.N, p.TransB))
+			out.Put(args, dst, 0)
+			return args, dst
+		},
+		Want: p.want,
+	}, nil
+}
+
+// load copies one operand: K-major in one box a 256 rows, MN-major a box for each chunk of one swizzle width.
+func (p Product) load(k *ptx.Builder, o operand, bar ptx.Bar) {
+	if !o.trans {
+		o.m.Load2(o.region, k.U32(0), k.U32(0), bar)
+		return
+	}
+	chunk := p.Swizzle.Width() / p.Type.Size()
+	for c := range o.rows / chunk {
+		o.m.Load2(o.region.Plus(c*p.k()*p.Swizzle.Width()), k.U32(c*chunk), k.U32(0), bar)
+	}
+}
+
+func (p Product) layout(o operand) ptx.DescLayout {
+	if o.trans {
+		return ptx.MNMajor(p.Swizzle, p.k())
+	}
+	return ptx.KMajor(p.Swizzle)
+}
+
+func (p Product) multiply(k *ptx.Builder, acc *ptx.Acc, a, b operand) {
+	depth := 32 / p.Type.Size() // elements along K of one instruction
+	da, db := k.Desc(a.region, p.layout(a)), k.Desc(b.region, p.layout(b))
+	step := func(o operand, j int) int { // units of 16 bytes to k step j
+		if o.trans {
+			return j * depth * p.Swizzle.Width() / 16
+		}
+		return 2 * j
+	}
+	flag := func(t bool) int {
+		if t {
+			return 1
+		}
+		return 0
+	}
+	k.WgmmaFence()
+	for j := range p.k() / depth {
+		x, y, more := da.Step(step(a, j)), db.Step(step(b, j)), k.Bool(j > 0)
+		switch p.Type {
+		case num.BF16:
+			acc.MMABF16(x, y, more, flag(a.trans), flag(b.trans))
+		case num.F16:
+			acc.MMAF16(x, y, more, flag(a.trans), flag(b.trans))
+		case num.TF32:
+			acc.MMATF32(x, y, more)
+		case num.E4M3:
+			acc.MMAE4M3(x, y, more)
+		case num.E5M2:
+			acc.MMAE5M2(x, y, more)
+		}
+	}
+	k.WgmmaCommit()
+	k.WgmmaWait(0)
+}
+
+// matrices are A [64, k] and B [N, k] of small integers, exact in every type and in every sum.
+func (p Product) matrices() (a, b []float32) {
+	r := rand.New(rand.NewSource(p.Seed))
+	ints := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(r.Intn(5) - 2)
+		}
+		return x
+	}
+	return ints(64 * p.k()), ints(p.N * p.k())
+}
+
+// tensor lays a matrix [rows, k] out in memory, transposed where it is to be, and describes it.
+func (p Product) tensor(name string, x []float32, rows int, trans bool) *ptx.Map {
+	size, k := p.Type.Size(), p.k()
+	buf := &ptx.Buffer{Name: name, Data: make([]byte, rows*k*size)}
+	for r := range rows {
+		for c := range k {
+			at := r*k + c
+			if trans {
+				at = c*rows + r
+			}
+			p.put(buf.Data[at*size:], x[r*k+c])
+		}
+	}
+	t := p.Type
+	if size == 1 {
+		t = num.U8
+	}
+	m := &ptx.Map{Type: t, Buffer: buf, Dims: []int{k, rows}, Strides: []int{k * size}, Box: []int{k, rows}, Swizzle: p.Swizzle}
+	if trans {
+		m.Dims, m.Strides, m.Box = []int{rows, k}, []int{rows * size}, []int{p.Swizzle.Width() / size, k}
+	}
+	return m
+}
+
+func (p Product) put(b []byte, x float32) {
+	switch p.Type {
+	case num.BF16:
+		binary.LittleEndian.PutUint16(b, num.ToBF16(x))
+	case num.F16:
+		binary.LittleEndian.PutUint16(b, num.ToF16(x))
+	case num.TF32:
+		binary.LittleEndian.PutUint32(b, math.Float32bits(x))
+	case num.E4M3:
+		b[0] = num.ToE4M3(x)
+	case num.E5M2:
+		b[0] = num.ToE5M2(x)
+	}
+}
+
+func (p Product) want() []byte {
+	a, b := p.matrices()
+	k := p.k()
+	out := make([]byte, 4*64*p.N)
+	for i := range 64 {
+		for j := range p.N {
+			var sum float32
+			for c := range k {
+				sum += a[i*k+c] * b[j*k+c]
+			}
+			binary.LittleEndian.PutUint32(out[4*(i*p.N+j):], math.Float32bits(sum))
+		}
+	}
+	return out
+}
+
+// Products are every type × swizzle × majors over several N.
+func Products() []Product {
+	var all []Product
+	for _, t := range []num.DType{num.BF16, num.F16, num.TF32, num.E4M3, num.E5M2} {
+		for s := ptx.Swizzle32; s <= ptx.Swizzle128; s++ {
+			for i, n := range []int{8, 24, 64, 192, 256} {
+				all = append(all, Product{Type: t, N: n, Swizzle: s, Seed: int64(i)})
+			}
+			if t.Size() != 2 {
+				continue
+			}
+			for i, n := range []int{64, 128, 256} { // MN-major tiles are cut into whole chunks
+				for major := 1; major < 4; major++ {
+					if s == ptx.Swizzle128 || major == 3 || n == 64 {
+						all = append(all, Product{Type: t, N: n, Swizzle: s, TransA: major&1 != 0, TransB: major&2 != 0, Seed: int64(i)})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
