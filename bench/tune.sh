@@ -1,5 +1,5 @@
 #!/bin/sh
-# Searches the GEMM family on a machine with a Hopper GPU: exactness, single launches of large squares, graphs of small ones, then joules of the fastest. About four minutes.
+# Searches the GEMM family on a machine with a Hopper GPU: exactness, single launches of large squares, graphs of small ones, then joules of the fastest. About five minutes.
 #
 #   bench/tune.sh OUT [HEDDLE]
 #
@@ -8,17 +8,21 @@ set -u
 out=${1:?folder for results} heddle=${2:-bin/heddle}
 mkdir -p "$out"
 cublas=${HEDDLE_CUBLAS:+--cublas=$HEDDLE_CUBLAS}
-timeout 100 "$heddle" gemm check --json --limit=80s --stall=30s >"$out/check.json" 2>"$out/check.log"
-echo "gemm check: exit $?"
-grep -v 'ok=true' "$out/check.log" | tail -n 20
-timeout 140 "$heddle" gemm tune $cublas --sizes=2048,4096,8192,16384 --limit=130s --out "$out/large.json" >"$out/large.txt" 2>"$out/large.log"
-echo "large: exit $?"
-timeout 80 "$heddle" gemm tune $cublas --graphs=512,1024 --limit=70s --out "$out/small.json" >"$out/small.txt" 2>"$out/small.log"
-echo "small: exit $?"
-best=$(awk '/^8192 single/ {f = 1; next} /^[0-9]/ {f = 0} f {print $NF}' "$out/large.txt" | head -n 9 | paste -sd, -)
-timeout 80 "$heddle" gemm tune $cublas --sustained=8192 --limit=70s --configs="128x256x64-w2-c2x1-s4-g8${best:+,$best}" --out "$out/sustained.json" >"$out/sustained.txt" 2>"$out/sustained.log"
-echo "sustained: exit $?"
+log=$out/tune.log
+: >"$log"
+step() { # NAME SECONDS ARGUMENTS…: one command of heddle, its talk in the one log
+	name=$1 limit=$2
+	shift 2
+	echo "== $name" >>"$log"
+	timeout "$limit" "$heddle" "$@" >>"$log" 2>&1
+	echo "$name: exit $?" | tee -a "$log"
+}
+step check 90 gemm check --limit=80s --stall=30s
+grep 'ok=false' "$log" | tail -n 20
+step small 70 gemm tune $cublas --graphs=512,1024 --limit=60s --out "$out/small.json"
+step large 130 gemm tune $cublas --sizes=2048,4096,8192,16384 --limit=120s --out "$out/large.json"
+best=$(awk '/^16384 single/ {f = 1; next} /^[0-9=]/ {f = 0} f && /joules/ {print $NF}' "$log" | head -n 6 | paste -sd, -)
+step sustained 80 gemm tune $cublas --sustained=8192 --limit=70s --configs="128x256x64-w2-c2x1-s4-g8${best:+,$best}" --out "$out/sustained.json"
+rm -f "$out"/*.journal
 cat "$out"/*.failed 2>/dev/null
-for f in large small sustained; do
-	awk '/^[0-9]/ {n = 0} n++ < 9' "$out/$f.txt"
-done
+awk '/^[0-9]+ (single|sustained|graph)/ {n = 9; f = 1} /^==/ {f = 0} f && n-- > 0' "$log"

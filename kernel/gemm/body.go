@@ -18,7 +18,7 @@ import (
 // overwrite the stage there; named barrier 1, 2, 3: the 128 threads of one consumer;
 // named barrier turn, turn+1: both ping-pong consumers, of which the first or second may now multiply.
 //
-// Shared memory: Stages × A tile, Stages × B tile; two 8 KiB store buffers a consumer; barriers. A K-major tile is cut along K into slabs one swizzle wide; a
+// Shared memory: Stages × A tile, Stages × B tile; 8 KiB store buffers of each consumer; barriers. A K-major tile is cut along K into slabs one swizzle wide; a
 // transposed one is cut into chunks of 64 rows of A or B, each BK lines deep.
 //
 // In a cluster each CTA loads 1/ClusterN of its A tile for its row and 1/ClusterM of its B tile for its column. One k step of products is in flight while the
@@ -28,7 +28,7 @@ func body(k *ptx.Builder, c Config) params {
 	b := &builder{
 		k: k, c: c, p: p,
 		sA: k.Shared("A", c.Stages*c.aBytes(), 1024).Addr(), sB: k.Shared("B", c.Stages*c.bBytes(), 1024).Addr(),
-		sD: k.Shared("D", c.Consumers*kernel.StoreBytes, 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
+		sD: k.Shared("D", c.Consumers*c.storeBytes(), 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
 	}
 	if c.Cluster() > 1 {
 		rank := k.ClusterRank()
@@ -43,12 +43,23 @@ func body(k *ptx.Builder, c Config) params {
 		p.B.Prefetch()
 		p.D.Prefetch()
 	})
-	k.ClusterSync()
+	b.sync()
 	few, many := c.registers()
 	k.Role("producer", 1, few, func() { k.If(k.Tid().Eq(k.U32(0)), b.producer) })
 	k.Role("consumer", c.Consumers, many, b.consumer)
-	k.ClusterSync() // a CTA's memory lives until its peers have done with it
+	if c.Cluster() > 1 {
+		k.ClusterSync() // a CTA's memory lives until its peers have done with it
+	}
 	return p
+}
+
+// sync waits for all threads of the cluster.
+func (b *builder) sync() {
+	if b.c.Cluster() == 1 {
+		b.k.SyncCTA()
+	} else {
+		b.k.ClusterSync()
+	}
 }
 
 const turn = 4 // named barrier
@@ -156,7 +167,7 @@ func (b *builder) consumer() {
 	}
 	block := mine.Shr(6).Times(16 * c.within(c.TransA, c.BM, 1, 0))
 	descA, descB := k.Desc(b.sA.At(block), c.layout(c.TransA)), k.Desc(b.sB, c.layout(c.TransB))
-	store := kernel.Store{To: b.p.D.TensorMap, Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(kernel.StoreBytes)), Barrier: group.Plus(1)}
+	store := kernel.Store{To: b.p.D.TensorMap, Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}
 	accs := make([]*ptx.Acc, c.rows()/64)
 	for i := range accs {
 		accs[i] = k.NewAcc(c.BN)

@@ -22,6 +22,7 @@ type Config struct {
 	Order     kernel.Order
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
 	Overlap   Overlap
+	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
 
 	In     num.DType // of A and B: BF16 or F16; 0: BF16
@@ -31,8 +32,11 @@ type Config struct {
 	TransB bool      // B is stored [K, N]
 }
 
-// full replaces zero types by what they stand for.
+// full replaces zero fields by what they stand for.
 func (c Config) full() Config {
+	if c.Buffers == 0 {
+		c.Buffers = 2
+	}
 	if c.In == 0 {
 		c.In = num.BF16
 	}
@@ -68,6 +72,9 @@ func (c Config) Cluster() int { return c.ClusterM * c.ClusterN }
 func (c Config) threads() int { return 128 * (1 + c.Consumers) }
 func (c Config) aBytes() int  { return c.BM * c.BK * elem }
 func (c Config) bBytes() int  { return c.BN * c.BK * elem }
+
+// storeBytes are the store buffers of one consumer.
+func (c Config) storeBytes() int { return c.full().Buffers * kernel.StoreBytes }
 
 // swizzle is the pattern of operand tiles that lie K-major, whose slabs are one pattern wide along K. Transposed ones are 128-byte swizzled.
 func (c Config) swizzle() ptx.Swizzle {
@@ -109,7 +116,7 @@ func (c Config) registers() (producer, consumer int) {
 
 // Shared is the dynamic shared memory in bytes: ring, store buffers, barriers.
 func (c Config) Shared() int {
-	return c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*kernel.StoreBytes + 16*c.Stages
+	return c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*c.storeBytes() + 16*c.Stages
 }
 
 // Check tells why a configuration cannot be built.
@@ -134,6 +141,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: a %d×%d tile in %d×%d parts, want 64 rows at least of a transposed operand", c.BM, c.BN, c.ClusterN, c.ClusterM)
 	case c.BM/c.ClusterN%8 != 0 || c.BN/c.ClusterM%8 != 0:
 		return fmt.Errorf("gemm: a %d×%d tile in %d×%d parts, want 8 rows at least", c.BM, c.BN, c.ClusterN, c.ClusterM)
+	case c.Buffers < 1 || c.Buffers > 4:
+		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
 	case c.Overlap > Invites || c.L2 > ptx.L2256B:
@@ -163,12 +172,13 @@ func (c *Config) options() []option {
 	flag := func(word string, b *bool) option { return option{word, *b, func() { *b = true }} }
 	overlap := func(word string, o Overlap) option { return option{word, c.Overlap == o, func() { c.Overlap = o }} }
 	l2 := func(word string, l ptx.L2Sector) option { return option{word, c.L2 == l, func() { c.L2 = l }} }
+	buffers := func(word string, n int) option { return option{word, c.Buffers == n, func() { c.Buffers = n }} }
 	out := func(t num.DType) option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.In, func() { c.Out = t }}
 	}
 	return []option{
 		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), overlap("waits", Waits), overlap("invites", Invites),
-		l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
+		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		{"f16", c.In == num.F16, func() { c.In = num.F16 }}, out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}
 }

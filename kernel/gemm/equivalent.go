@@ -16,6 +16,8 @@ func (g *Gemm) Equivalent(m ptx.Mutant) string {
 		return "the last cluster barrier after the producer's drain: the drain has seen every release and every load of this CTA; what a thread does after the barrier is nothing"
 	case m.Op == ptx.OpMbarInit && m.Edit == "move behind fence.mbarrier_init.release.cluster" && g.Config.Cluster() == 1:
 		return "the last barrier made is an empty one, which in a CTA alone neither TMA nor another CTA touches; the cluster barrier orders it for the CTA's own threads"
+	case m.Op == ptx.OpWarpSync && m.Nth == 1 && m.Edit == "drop" && g.Config.Cluster() == 1:
+		return "the warp's sync behind the producer's branch: in a CTA alone nothing but the end follows"
 	case m.Edit == "drop with the last cluster barrier" && g.Config.Cluster() == 1:
 		return "a CTA alone has no peer that could touch its memory after its end"
 	}

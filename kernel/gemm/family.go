@@ -18,7 +18,8 @@ func Family() []Config {
 		"64x256x64-w2-c4x1-s4-g2-pingpong",
 		"128x128x64-w2-c2x1-s6-g4-pingpong",
 		"128x192x64-w2-c2x1-s4-g4-pingpong-serpentine",
-		"192x192x64-w3-c2x1-s3-g4",
+		"192x192x64-w3-c2x1-s3-g4-b1",
+		"256x192x64-w2-c1x2-s3-g4",
 		"256x128x64-w2-c1x2-s4-g4",
 		// layouts and types
 		"128x256x64-w2-c2x1-s3-g8-tb",
@@ -32,6 +33,9 @@ func Family() []Config {
 		"64x192x64-w1-c1x1-s3-g2-tb-f16-tof32-add",
 		"64x64x64-w1-c2x1-s4-g0-invites-f16-tobf16",
 		"128x128x64-w2-c2x2-s3-g2-tof16",
+		"128x128x64-w2-c1x1-s3-g4-b4",
+		"128x192x64-w2-c2x1-s3-g4-b3",
+		"128x64x64-w1-c1x1-s3-g4-b4",
 	})
 }
 
