@@ -22,19 +22,21 @@ type GEMM struct {
 	Cache     string   // folder of compiled kernels; empty keeps none
 	Command   string   // recorded in the result
 
-	Sizes     []int // squares for Single
-	Sustained []int // squares for Sustained
-	Graphs    []int // squares for Graph
+	Sizes     []int   // squares for Single
+	Sustained []int   // squares for Sustained
+	Graphs    []int   // squares for Graph
+	Shapes    []Shape // single launches, each on the kernel that gemm.Choose gives for it
 	Pairs     int
 	Rounds    int
 	Launches  int // in one graph
 	Idle      time.Duration
 	Block     time.Duration
 
-	Quick bool                       // compare samples only, and try half of the peer's algorithms: for a search among many configurations
-	Done  []Row                      // rows of an earlier run of the same command, which are kept and not measured again
-	Skip  map[string]bool            // names of kernels that are not to run
-	Try   func(kernel string, n int) // called before a kernel's first launch at a size, and without a name when all have been launched; may be nil
+	Chosen bool                       // at each square, of Configs the one that gemm.Choose gives for it alone
+	Quick  bool                       // compare samples only, and try half of the peer's algorithms: for a search among many configurations
+	Done   []Row                      // rows of an earlier run of the same command, which are kept and not measured again
+	Skip   map[string]bool            // names of kernels that are not to run
+	Try    func(kernel string, n int) // called before a kernel's first launch at a size, and without a name when all have been launched; may be nil
 
 	Progress func(format string, args ...any) // talk, one line a call
 	Store    func(*Result) error              // called after every row, so that a hang loses one row
@@ -48,6 +50,7 @@ type session struct {
 	protocol *Protocol
 	blas     *cublas.Handle
 	own      []contender // ours, the judged one first
+	run      *cuda.Runner
 	result   *Result
 }
 
@@ -65,7 +68,7 @@ func (g GEMM) Run(ctx context.Context) (*Result, error) {
 			return s.result, fmt.Errorf("%w (at %d)", err, n)
 		}
 	}
-	return s.result, nil
+	return s.result, s.shapes(ctx)
 }
 
 // order is every size once, small ones first.
@@ -100,7 +103,8 @@ func (g GEMM) open() (*session, error) {
 	if s.helpers, err = loadHelpers(s.dev, stream, cache); err != nil {
 		return nil, err
 	}
-	if err := s.load(file, cuda.NewRunner(s.dev, stream, cache)); err != nil {
+	s.run = cuda.NewRunner(s.dev, stream, cache)
+	if err := s.load(file, s.run); err != nil {
 		return nil, err
 	}
 	if err := s.openPeer(stream); err != nil {
@@ -154,7 +158,7 @@ func (s *session) load(file *TilePTX, run *cuda.Runner) error {
 		s.result.Kernels = append(s.result.Kernels, k)
 		s.cfg.Progress("kernel %s: %d registers, %d bytes local, %.0f ms to compile and load", k.Name, k.Registers, k.Local, k.CompileMs)
 	}
-	if len(s.own) == 0 {
+	if len(s.own) == 0 && len(s.cfg.Shapes) == 0 {
 		return fmt.Errorf("bench: nothing to measure: no configuration that builds, and no PTX file")
 	}
 	return nil
@@ -300,6 +304,19 @@ func (s *session) ours(c contender, o *operands) (Side, error) {
 	return Side{c.name(), true, func(set int) error { return launches[set].Launch(s.helpers.stream) }}, nil
 }
 
+// judged are our kernels that are measured at n.
+func (s *session) judged(n int) []contender {
+	c, err := gemm.Choose(n, n, n, s.dev.SMs, gemm.Config{})
+	if err == nil && s.cfg.Chosen {
+		for _, k := range s.own {
+			if k.name() == "heddle "+c.String() {
+				return []contender{k}
+			}
+		}
+	}
+	return s.own
+}
+
 // checked gives those of our kernels that do this shape right, and the checks of all sides. The others become failed rows.
 func (s *session) checked(o *operands, peers []Side) (own []Side, checks []Check, err error) {
 	n := o.sets[0].N
@@ -310,7 +327,7 @@ func (s *session) checked(o *operands, peers []Side) (own []Side, checks []Check
 	if s.cfg.Quick {
 		reference = nil
 	}
-	for _, c := range s.own {
+	for _, c := range s.judged(n) {
 		if s.cfg.Try != nil {
 			s.cfg.Try(c.name(), n)
 		}
@@ -365,7 +382,10 @@ func (s *session) fastest(o *operands) (Side, []float64, error) {
 		sides[a] = Side{fmt.Sprintf("cublasLt algorithm %d", a), false, func(set int) error { return gemms[set].Launch() }}
 	}
 	s.protocol.Sets = len(o.sets)
-	const rounds, launches = 5, 4
+	rounds, launches := 5, 4
+	if p := o.sets[0]; float64(p.M)*float64(p.N)*float64(p.K) > 1e12 { // milliseconds a launch: noise is small beside it
+		rounds, launches = 3, 1
+	}
 	for round := range rounds {
 		for a := range sides {
 			us, err := s.protocol.Burst(sides[a], launches)

@@ -31,6 +31,9 @@ type Kernel struct {
 
 // Row is one shape in one mode. Side 0 is ours.
 type Row struct {
+	Name     string    `json:"name,omitempty"`
+	TransA   bool      `json:"ta,omitempty"`
+	TransB   bool      `json:"tb,omitempty"`
 	M        int       `json:"m"`
 	N        int       `json:"n"`
 	K        int       `json:"k"`

@@ -110,7 +110,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p, void 
 CUresult cuTensorMapEncodeTiled(CUtensorMap *m, int type, uint32_t rank, void *addr, const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2, int oob) {
 	if ((uintptr_t)m % 64) return 1;
 	memset(m, 0xab, sizeof *m);
-	if (fake_kernel) m->opaque[0] = (uint64_t)addr;
+	if (fake_kernel) { m->opaque[0] = (uint64_t)addr; m->opaque[1] = dims[0]; m->opaque[2] = dims[1]; }
 	snprintf(fake_log, sizeof fake_log, "type %d rank %u addr %p dims %llu %llu stride %llu box %u %u steps %u %u interleave %d swizzle %d l2 %d oob %d", type, rank, addr, (unsigned long long)dims[0], (unsigned long long)dims[1],
 		(unsigned long long)strides[0], box[0], box[1], steps[0], steps[1], interleave, swizzle, l2, oob);
 	return 0;

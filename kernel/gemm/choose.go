@@ -60,7 +60,7 @@ func Estimate(m, n, k, sms int, like Config) Config {
 
 // usual are the configurations worth an estimate. The first ones win where the estimates are equal.
 var usual = []string{
-	"128x256x64-w2-c2x1-s4-g8", "256x128x64-w2-c1x2-s4-g8", "128x256x64-w2-c1x1-s4-g16", "128x192x64-w2-c2x1-s4-g8", "128x192x64-w2-c1x1-s4-g8",
+	"128x256x64-w2-c2x1-s3-g8", "256x128x64-w2-c1x2-s4-g8", "128x256x64-w2-c1x1-s4-g16", "128x192x64-w2-c2x1-s4-g8", "128x192x64-w2-c1x1-s4-g8",
 	"128x128x64-w2-c2x1-s6-g8-pingpong", "128x128x64-w2-c1x1-s6-g8-pingpong", "64x256x64-w1-c1x1-s4-g4-invites", "64x128x64-w1-c2x1-s8-g4-invites",
 	"64x128x64-w1-c1x1-s8-g4-invites", "64x64x64-w1-c2x1-s6-g0-invites", "64x64x64-w1-c1x1-s6-g0-invites",
 }
