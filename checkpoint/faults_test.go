@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -147,8 +148,12 @@ func TestFailedOperationLeavesAWholeCheckpoint(t *testing.T) {
 					}
 					return faultfs.Fault{}
 				}
-				if err := second(fsys); !errors.Is(err, cause) {
+				err := second(fsys)
+				if !errors.Is(err, cause) {
 					t.Fatalf("operation %d (%v) fails with %v: got %v", n, op, cause, err)
+				}
+				if strings.HasSuffix(op.Path, rankFile(0)) && op.Kind == "write" && !strings.Contains(err.Error(), "a file of 392 bytes") {
+					t.Fatalf("%v does not say how many bytes are needed", err) // 18 F64 and 3 + 40 + 1 + 18 F32
 				}
 				dir := t.TempDir()
 				if err := fsys.Kill(dir); err != nil {
@@ -250,6 +255,7 @@ func TestMixedFilesAreRefused(t *testing.T) {
 		{"no file", func() { os.Remove(rank1) }, []string{rankFile(1), "no such file"}},
 		{"cut short", func() { os.WriteFile(rank1, sound[:len(sound)-1], 0o644) }, []string{rankFile(1)}},
 		{"longer", func() { os.WriteFile(rank1, append(sound[:len(sound):len(sound)], 0), 0o644) }, []string{rankFile(1)}},
+		{"same with a longer header", func() { os.WriteFile(rank1, padHeader(sound), 0o644) }, []string{rankFile(1), "the manifest gives it"}},
 		{"empty", func() { os.WriteFile(rank1, nil, 0o644) }, []string{rankFile(1), "got 0 bytes"}},
 		{"not safetensors", func() { os.WriteFile(rank1, []byte("PK\x03\x04 and so on"), 0o644) }, []string{rankFile(1)}},
 		{"a rank too many", func() { os.WriteFile(filepath.Join(dir, rankFile(2)), sound, 0o644) }, []string{"3 rank files for 2 ranks"}},
@@ -269,6 +275,15 @@ func TestMixedFilesAreRefused(t *testing.T) {
 		os.WriteFile(rank1, sound, 0o644)
 		os.Remove(filepath.Join(dir, rankFile(2)))
 	}
+}
+
+// padHeader makes a sound safetensors file of another size: eight more spaces after its header.
+func padHeader(file []byte) []byte {
+	n := binary.LittleEndian.Uint64(file)
+	out := binary.LittleEndian.AppendUint64(nil, n+8)
+	out = append(out, file[8:8+n]...)
+	out = append(out, "        "...)
+	return append(out, file[8+n:]...)
 }
 
 func TestChangedIdentityIsRefusedByField(t *testing.T) {

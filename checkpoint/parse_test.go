@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heddle/checkpoint/safetensors"
+	"heddle/internal/mangle"
 )
 
 const soundManifest = `{"format": "heddle checkpoint 1",
@@ -118,6 +119,15 @@ func FuzzManifest(f *testing.F) {
 		}
 		if twice, _ := m.encode(); !bytes.Equal(once, twice) {
 			t.Fatalf("%s\n%s", once, twice)
+		}
+	})
+}
+
+// Broken copies of a manifest: an error or a manifest whose boxes cover its tensors, never a panic.
+func TestMangledManifestsDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{[]byte(soundManifest)}, func(in []byte) {
+		if m, err := parseManifest(in); err == nil && m.cover() != nil {
+			panic("does not cover")
 		}
 	})
 }

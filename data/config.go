@@ -11,7 +11,7 @@ type Config struct {
 	HoldOutEvery int      // one file in this many is held out, by hash of its path below the corpus root; 0: 50, negative: none
 	HoldOutBytes int64    // hold out at least this much, as far as a tenth of the corpus allows; 0: 256 KiB
 
-	PartBytes int64     // of text trained on as one document: longer files are cut at lines; 0: 16 KiB, so that a short run sees many files
+	PartBytes int64     // of text trained on as one document: longer files are cut at lines; 0: 4 KiB, so that a short run sees many files
 	Field     string    // of records: a column of text, "prompt" (with completion) or "messages" (a chat); empty: the one there is
 	Template  *Template // writes chats as text
 }

@@ -121,7 +121,8 @@ func TestShardRefusals(t *testing.T) {
 		}
 	}
 	le := binary.LittleEndian
-	end := len(good) - 8
+	docs := len(good) - shardTrailer
+	end := docs - 8
 	for name, c := range map[string]struct {
 		change func(b []byte)
 		says   string
@@ -130,14 +131,14 @@ func TestShardRefusals(t *testing.T) {
 		"width":              {func(b []byte) { b[8] = 3 }, "ids of 3 bytes"},
 		"vocabulary":         {func(b []byte) { le.PutUint32(b[12:], 1<<15+1) }, "32769"},
 		"no vocabulary":      {func(b []byte) { le.PutUint32(b[12:], 0) }, "vocabulary of 0"},
-		"id ≥ vocab":         {func(b []byte) { le.PutUint16(b[48:], 257) }, "byte 48: id 257"},
-		"2^60 documents":     {func(b []byte) { le.PutUint64(b[32:], 1<<60) }, "claims"},
-		"2^63 ids":           {func(b []byte) { le.PutUint64(b[40:], 1<<63) }, "claims"},
-		"one document more":  {func(b []byte) { le.PutUint64(b[32:], 6) }, "make"},
+		"id ≥ vocab":         {func(b []byte) { le.PutUint16(b[32:], 257) }, "byte 32: id 257"},
+		"2^60 documents":     {func(b []byte) { le.PutUint64(b[docs:], 1<<60) }, "claims"},
+		"2^63 ids":           {func(b []byte) { le.PutUint64(b[docs+8:], 1<<63) }, "claims"},
+		"one document more":  {func(b []byte) { le.PutUint64(b[docs:], 6) }, "make"},
 		"ends out of order":  {func(b []byte) { copy(b[end-8:end], b[end:]) }, "ends at id"},
 		"end beyond the ids": {func(b []byte) { le.PutUint64(b[end:], 1<<40) }, "ends at id"},
 		"end before the ids": {func(b []byte) { le.PutUint64(b[end:], le.Uint64(b[end:])-1) }, "end at id"},
-		"bytes behind":       {func(b []byte) {}, "bytes long"},
+		"bytes behind":       {func(b []byte) {}, "claims"},
 	} {
 		bad := bytes.Clone(good)
 		if c.change(bad); name == "bytes behind" {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
 
+	"heddle/internal/atomicfile"
 	"heddle/token"
 )
 
@@ -17,17 +17,18 @@ import (
 //	8   uint32    bytes of an id, 2 or 4; its top bit marks an id that is given, not predicted
 //	12  uint32    vocabulary of the tokenizer
 //	16  16 bytes  token.Tokenizer.Hash
-//	32  uint64    documents, n
-//	40  uint64    ids, t
-//	48  t ids, zeros up to a multiple of 8
+//	32  t ids, zeros up to a multiple of 8
 //	    n uint64  where each document ends; the top bit marks one whose end is not predicted
+//	    uint64    documents, n
+//	    uint64    ids, t
 //
 // Separators are not stored: the loader puts them in.
 const (
-	shardSuffix = ".tokens"
-	shardMagic  = "heddleT1"
-	shardHeader = 48
-	openBit     = 1 << 63
+	shardSuffix  = ".tokens"
+	shardMagic   = "heddleT1"
+	shardHeader  = 32
+	shardTrailer = 16
+	openBit      = 1 << 63
 )
 
 // shard is such a file. Its spans are ids lo to hi of one document each.
@@ -41,15 +42,19 @@ type shard struct {
 }
 
 func openShard(path string, size int64) (source, error) {
-	if size < shardHeader {
-		return nil, invalid(path, "%d bytes are too few for the header of a shard", size)
+	if size < shardHeader+shardTrailer {
+		return nil, invalid(path, "%d bytes are too few for a shard", size)
 	}
 	h, err := readRange(path, 0, shardHeader)
 	if err != nil {
 		return nil, err
 	}
+	tail, err := readRange(path, size-shardTrailer, size)
+	if err != nil {
+		return nil, err
+	}
 	le := binary.LittleEndian
-	width, vocab, docs, ids := int64(le.Uint32(h[8:])), le.Uint32(h[12:]), le.Uint64(h[32:]), le.Uint64(h[40:])
+	width, vocab, docs, ids := int64(le.Uint32(h[8:])), le.Uint32(h[12:]), le.Uint64(tail), le.Uint64(tail[8:])
 	if string(h[:8]) != shardMagic {
 		return nil, invalid(path, "starts with %q, want %q; hint: heddle tokenizer encode --shard makes such files", h[:8], shardMagic)
 	}
@@ -58,14 +63,14 @@ func openShard(path string, size int64) (source, error) {
 	}
 	limit := uint64(size) // neither count can be larger, and products of what is left fit
 	if docs > limit/8 || ids > limit/uint64(width) || ids == 0 {
-		return nil, invalid(path, "byte 32: claims %d documents of %d ids in %d bytes", docs, ids, size)
+		return nil, invalid(path, "byte %d: claims %d documents of %d ids in %d bytes", size-shardTrailer, docs, ids, size)
 	}
 	ends := shardHeader + (int64(ids)*width+7)/8*8
-	if want := ends + int64(docs)*8; want != size {
+	if want := ends + int64(docs)*8 + shardTrailer; want != size {
 		return nil, invalid(path, "is %d bytes long, but %d ids and %d documents make %d", size, ids, docs, want)
 	}
 	s := &shard{path: path, width: width, vocab: int32(vocab), hash: hex.EncodeToString(h[16:32])}
-	table, err := readRange(path, ends, size)
+	table, err := readRange(path, ends, size-shardTrailer)
 	if err != nil {
 		return nil, err
 	}
@@ -119,45 +124,30 @@ func (s *shard) read(x span) ([]document, []string, error) {
 	return []document{d}, nil, nil
 }
 
-// WriteShard tokenizes the training documents of a corpus, in order of listing, into a file of shards' format whose name should end in .tokens: under a temporary
-// name first, synced, then renamed. Training on it gives the batches that training on the text gives, for the same documents in the same order.
-func WriteShard(path string, c *Corpus, t *token.Tokenizer) (p Packed, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".shard-*")
-	if err != nil {
-		return p, &Error{Path: path, Err: reason(err)}
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+// WriteShard tokenizes the training documents of a corpus, in order of listing, into a shard at path, which holds the old file or the new one, never a part.
+// Its name should end in .tokens. Training on it gives the batches that training on the text gives, where none of the text is dropped.
+func WriteShard(path string, c *Corpus, t *token.Tokenizer) (Packed, error) {
+	w := newShardWriter(t)
+	err := atomicfile.Write(atomicfile.OS{}, path, func(out io.Writer) error {
+		w.out = out
+		if err := w.start(); err != nil {
+			return err
 		}
-	}()
-	w := newShardWriter(f, t)
-	for _, x := range c.train {
-		docs, err := c.read(x)
-		if err != nil {
-			return p, err
-		}
-		for _, d := range docs {
-			if err := w.add(d); err != nil {
-				return p, err
+		for _, x := range c.train {
+			docs, err := c.read(x)
+			if err != nil {
+				return err
+			}
+			for _, d := range docs {
+				if err := w.add(d); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	if w.packed.Tokens == 0 {
-		return p, invalid("", "no document of the corpus is text: zero samples\n%v", c.Summary())
-	}
-	if err := w.finish(); err != nil {
-		return p, err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return p, err
-	}
-	if err := f.Sync(); err != nil {
-		return p, err
-	}
-	if err := f.Close(); err != nil {
-		return p, err
-	}
-	return w.packed, os.Rename(f.Name(), path)
+		if w.packed.Tokens == 0 {
+			return invalid("", "no document of the corpus is text: zero samples\n%v", c.Summary())
+		}
+		return w.finish()
+	})
+	return w.packed, err
 }

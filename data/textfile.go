@@ -12,7 +12,7 @@ const (
 	sniffBytes = 64 << 10
 	cutBytes   = 64 << 10 // within which a document cut out of a file looks for the end of a line
 	heldBytes  = 4 << 20  // a larger held-out file is read in parts of about this size
-	trainBytes = 16 << 10 // a larger file is trained on in parts of about this size, each a document of its own: a short run sees many files
+	trainBytes = 4 << 10  // a larger file is trained on in parts of about this size, each a document of its own: a short run sees many files
 )
 
 // textFile is a file of text. Its spans are bytes, moved forward to the next line where they are not the ends of the file.

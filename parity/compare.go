@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -91,8 +92,8 @@ const (
 )
 
 // Compare runs every scheme on a machine and measures it against one rank in float64. A dry machine yields bytes and memory
-// only.
-func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) {
+// only. Before each scheme it calls next, which may be nil, and looks whether ctx has ended.
+func Compare(ctx context.Context, in Input, schemes []Scheme, on train.Machine, next func(name string)) (*Comparison, error) {
 	c := &Comparison{Model: in.Config, Batch: in.B, Seq: in.S, DType: on.Type.String(), Crossings: crossings(in, schemes, on.Type)}
 	var ref *Result
 	if !on.Dry {
@@ -111,6 +112,12 @@ func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) 
 		}
 	}
 	for _, s := range schemes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if next != nil {
+			next(s.Name)
+		}
 		row, err := compare(in, s, on, ref)
 		if err != nil {
 			return nil, fmt.Errorf("scheme %s: %w", s.Name, err)
@@ -121,6 +128,31 @@ func Compare(in Input, schemes []Scheme, on train.Machine) (*Comparison, error) 
 }
 
 const timedSteps = 3
+
+// Needs is about how many bytes Compare holds at once on a machine that computes: the ranks of the largest scheme at their
+// peaks, and the reference's gradients beside the scheme's on the host.
+func Needs(in Input, schemes []Scheme, t tensor.DType) (int64, error) {
+	most := int64(0)
+	for _, s := range append([]Scheme{{"single", parallel.Layout{}}}, schemes...) {
+		r, err := Gradient(in, s.Layout, Options{On: train.Machine{Type: t, Dry: true}})
+		if err != nil {
+			return 0, fmt.Errorf("scheme %s: %w", s.Name, err)
+		}
+		n := int64(0)
+		for _, rank := range r.Ranks {
+			n += int64(rank.Memory.Peak)
+		}
+		if s.Name == "single" {
+			n *= int64(tensor.F64.Size() / t.Size()) // as the reference
+		}
+		most = max(most, n)
+	}
+	one, err := parallel.New(parallel.Layout{}, parallel.Heads{G: in.Config.KV, R: in.Config.Rep()})
+	if err != nil {
+		return 0, err
+	}
+	return most + 2*8*int64(in.Config.Table(one).Elems()), nil
+}
 
 func compare(in Input, s Scheme, on train.Machine, ref *Result) (Row, error) {
 	o := Options{On: on}
@@ -151,7 +183,7 @@ func measure(ref, r *Result) Measured {
 		floor = max(floor, largest(g))
 	}
 	floor *= 1e-9
-	x := Measured{Loss: number(r.Loss), NormRatio: number(r.Norm / ref.Norm), spread: number(r.Spread)}
+	x := Measured{Loss: number(r.Loss), NormRatio: over(r.Norm, ref.Norm, 1), spread: number(r.Spread)}
 	for name, g := range ref.Grads {
 		top, diff, sq, sqRef := largest(g), 0.0, 0.0, 0.0
 		for i, want := range g {
@@ -159,15 +191,23 @@ func measure(ref, r *Result) Measured {
 			diff = max(diff, math.Abs(got-want)) // max of NaN is NaN
 			sq, sqRef = sq+got*got, sqRef+want*want
 		}
-		x.GradErr = max(x.GradErr, number(diff/max(top, floor)))
+		x.GradErr = max(x.GradErr, over(diff, max(top, floor), 0))
 		if top < floor {
 			continue
 		}
-		if ratio := number(math.Sqrt(sq / sqRef)); math.Abs(ratio-1) > math.Abs(x.NormRatio-1) {
+		if ratio := math.Sqrt(over(sq, sqRef, 1)); math.Abs(ratio-1) > math.Abs(x.NormRatio-1) {
 			x.NormRatio = ratio
 		}
 	}
 	return x
+}
+
+// over is a ÷ b, and same where both are zero: a vocabulary of one word has no gradient at all.
+func over(a, b, same float64) float64 {
+	if a == 0 && b == 0 {
+		return same
+	}
+	return number(a / b)
 }
 
 // number is x, or the largest number in place of what JSON cannot say.

@@ -49,13 +49,6 @@ func check(t *testing.T, name string, in Input, on train.Machine) {
 	}
 }
 
-func TestBytesCountedAsTheyAreCopiedEqualTheClosedForms(t *testing.T) {
-	in := NewInput(Tiny(), 4, 32, 1, 1)
-	for _, name := range acceptance {
-		check(t, name, in, train.Machine{Type: tensor.F64})
-	}
-}
-
 // Shapes in which every rounding of the formulas shows: odd vocabularies and widths, fewer key/value heads than ranks, one
 // head, slices that end inside a norm.
 func TestDryBytesEqualTheClosedFormsForManyShapes(t *testing.T) {

@@ -18,9 +18,9 @@ func siteOf(o *comm.Op) site { return site{o.Site, o.Axes, len(o.Ranks), o.Kind}
 
 // liar is a collective machine that does not do at one site what the program and its places say. float64 only.
 //
-//	Drop    the rank keeps its own part
+//	Drop    the rank keeps its own part; of what others only move to it, nothing comes
 //	Double  the result is twice as large
-//	Swap    a sum is a maximum, a maximum a sum
+//	Swap    a sum is a maximum, a maximum a sum; what others move comes in another order
 type liar struct {
 	comm.Leaf
 	at    site
@@ -86,6 +86,9 @@ func (l *liar) Wait(o *comm.Op) error {
 	return err
 }
 
+// moves tells whether a collective brings blocks without reducing them.
+func moves(k comm.Kind) bool { return k == comm.AllToAll || k == comm.AllGather }
+
 func (l *liar) falsify(o *comm.Op, dst, own []float64) {
 	p := len(o.Ranks)
 	switch {
@@ -93,7 +96,7 @@ func (l *liar) falsify(o *comm.Op, dst, own []float64) {
 		for i := range dst {
 			dst[i] *= 2
 		}
-	case l.fault == comm.Drop && o.Kind == comm.AllToAll: // nothing from the others
+	case l.fault == comm.Drop && moves(o.Kind):
 		for j := range p {
 			if j != o.Me {
 				clear(dst[j*len(dst)/p : (j+1)*len(dst)/p])
@@ -103,11 +106,22 @@ func (l *liar) falsify(o *comm.Op, dst, own []float64) {
 		copy(dst, own[o.Me*len(dst):])
 	case l.fault == comm.Drop:
 		copy(dst, own)
-	case l.fault == comm.Swap && o.Kind == comm.AllToAll: // the others' blocks in another order
+	case l.fault == comm.Swap && moves(o.Kind):
 		old := append([]float64(nil), dst...)
 		n := len(dst) / p
 		for j := range p {
 			copy(dst[j*n:(j+1)*n], old[(j+1)%p*n:])
 		}
 	}
+}
+
+// noting tells of every op that starts.
+type noting struct {
+	comm.Leaf
+	tell func(*comm.Op)
+}
+
+func (n noting) Start(o *comm.Op) {
+	n.tell(o)
+	n.Leaf.Start(o)
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"heddle/train"
 )
 
-var update = flag.Bool("update", false, "write ../docs/mutations.md")
+var update = flag.Bool("update", false, "write the pages in ../docs")
 
 // mutated are the schemes whose every reduction is tampered with: those of the acceptance and the ones that sum over copied heads.
 var mutated = []string{"dp2", "fsdp2", "tp2", "megatron2", "ulysses2", "megatron4", "ulysses4", "fsdp2-megatron2", "dp2-fsdp2", "fsdp2-ulysses2", "dp2-tp2", "dp2-fsdp2-megatron2", "tp4", "ulysses2-tp2"}
@@ -40,6 +39,21 @@ func reductions(t *testing.T, in Input, name string) (out []site) {
 		return comm.None
 	}
 	if _, err := Gradient(in, must(t, name), Options{On: train.Machine{Type: tensor.F64, Dry: true}, Alter: note}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// transfers lists the sites of a scheme that move data without reducing it.
+func transfers(t *testing.T, in Input, name string) (out []site) {
+	t.Helper()
+	tell := func(o *comm.Op) {
+		if s := siteOf(o); moves(o.Kind) && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	wrap := func(l comm.Leaf) comm.Leaf { return noting{l, tell} }
+	if _, err := Gradient(in, must(t, name), Options{On: train.Machine{Type: tensor.F64, Dry: true, Wrap: wrap}}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -97,17 +111,14 @@ func lied(t *testing.T, in Input, ref *Result, name string, s site, a comm.Alter
 	return seen(ref, r)
 }
 
-// mutations is 3 faults × 2 ways for each reduction of each scheme.
-const mutations = 738
+// mutations is 3 faults × 2 ways for each reduction of each scheme, and 3 for each of the other collectives.
+const mutations, falseMoves = 738, 159
 
 func TestEveryReductionDroppedDoubledOrSwappedIsNoticed(t *testing.T) {
 	in := extreme()
-	ref, err := Gradient(in, must(t, "single"), Options{On: train.Machine{Type: tensor.F64}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table strings.Builder
-	count := 0
+	ref := oracle(t, in)
+	var table, moved strings.Builder
+	count, count2 := 0, 0
 	for _, name := range mutated {
 		r, err := Gradient(in, must(t, name), Options{On: train.Machine{Type: tensor.F64}})
 		if err != nil {
@@ -117,24 +128,37 @@ func TestEveryReductionDroppedDoubledOrSwappedIsNoticed(t *testing.T) {
 			t.Fatalf("%s without a fault: %s", name, s)
 		}
 		for _, s := range reductions(t, in, name) {
-			row := fmt.Sprintf("| %s | %s | %s, %d ranks | %s |", name, s.Name, s.Axes, s.Ranks, s.Kind)
-			for _, plant := range []func(*testing.T, Input, *Result, string, site, comm.Alteration) string{honest, lied} {
-				for _, a := range []comm.Alteration{comm.Drop, comm.Double, comm.Swap} {
-					count++
-					what := plant(t, in, ref, name, s, a)
-					if what == "" {
-						t.Errorf("%s: %s of %q over %s goes unnoticed", name, a, s.Name, s.Axes)
-					}
-					row += " " + what + " |"
-				}
-			}
-			table.WriteString(row + "\n")
+			cells := plant(t, in, ref, name, s, honest, lied)
+			count += len(cells)
+			fmt.Fprintf(&table, "| %s | %s | %s, %d ranks | %s | %s |\n", name, s.Name, s.Axes, s.Ranks, s.Kind, strings.Join(cells, " | "))
+		}
+		for _, s := range transfers(t, in, name) {
+			cells := plant(t, in, ref, name, s, lied)
+			count2 += len(cells)
+			fmt.Fprintf(&moved, "| %s | %s | %s, %d ranks | %s | %s |\n", name, s.Name, s.Axes, s.Ranks, s.Kind, strings.Join(cells, " | "))
 		}
 	}
-	if count != mutations {
-		t.Errorf("%d mutations, want %d; if reductions were added or removed on purpose, change the constant and run with -update", count, mutations)
+	if count != mutations || count2 != falseMoves {
+		t.Errorf("%d and %d mutations, want %d and %d; if collectives were added or removed on purpose, change the constants and run with -update", count, count2, mutations, falseMoves)
 	}
-	document(t, count, table.String())
+	generated(t, "../docs/mutations.md", fmt.Sprintf(preamble, count, count2, table.String(), moved.String()))
+}
+
+// way plants one fault and says what noticed it.
+type way func(*testing.T, Input, *Result, string, site, comm.Alteration) string
+
+func plant(t *testing.T, in Input, ref *Result, name string, s site, ways ...way) (cells []string) {
+	t.Helper()
+	for _, w := range ways {
+		for _, a := range []comm.Alteration{comm.Drop, comm.Double, comm.Swap} {
+			what := w(t, in, ref, name, s, a)
+			if what == "" {
+				t.Errorf("%s: %s of %q over %s goes unnoticed", name, a, s.Name, s.Axes)
+			}
+			cells = append(cells, what)
+		}
+	}
+	return cells
 }
 
 func TestExtremeLogitsReachBothSignsOf800(t *testing.T) {
@@ -196,24 +220,15 @@ Parity compares with one rank in float64: *gradient*, a tensor's error over 1e-9
 *copies*, two ranks' copies of a gradient element, of the loss or of the norm differ. The model's logits reach ±800 with both signs: elsewhere a wrong row maximum
 hides, because the loss does not depend on it.
 
-%d mutations, none unnoticed.
+%d mutations of reductions and %d of collectives that only move data (below), none unnoticed.
 
 | scheme | site | axes | reduction | program: drop | double | swap | data: drop | double | swap |
 |---|---|---|---|---|---|---|---|---|---|
-%s`
+%s
+## Collectives that only move data
 
-func document(t *testing.T, count int, table string) {
-	const path = "../docs/mutations.md"
-	want := fmt.Sprintf(preamble, count, table)
-	if *update {
-		if err := os.MkdirAll("../docs", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("%s is not what the mutations show (%v); run with -update and read the difference", path, err)
-	}
-}
+Blocks from other ranks do not come (drop), the result is twice as large (double), blocks come in another order (swap).
+
+| scheme | site | axes | collective | data: drop | double | swap |
+|---|---|---|---|---|---|---|
+%s`

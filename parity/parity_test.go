@@ -1,51 +1,122 @@
 package parity
 
 import (
-	"math"
-	"reflect"
+	"context"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
-	"heddle/parallel"
 	"heddle/tensor"
 	"heddle/train"
 )
 
 func TestEverySchemeHasTheGradientOfOneRank(t *testing.T) {
 	in := NewInput(Tiny(), 4, 32, 1, 1)
-	ref, err := Gradient(in, parallel.Layout{}, Options{On: train.Machine{Type: tensor.F64}})
+	ref := oracle(t, in)
+	for _, name := range append([]string{"tp4", "ulysses2-tp2"}, acceptance...) {
+		agrees(t, in, name, ref)
+	}
+}
+
+func TestCompareIsWithinTheLimitInFloat32(t *testing.T) {
+	in := NewInput(Tiny(), 4, 32, 1, 1)
+	schemes, err := Schemes(acceptance, in.Config, in.B, in.S)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []parallel.Layout{{DP: 2}, {FSDP: 2}, {TP: 2}, {TP: 2, SP: "megatron"}, {CP: 2}, {TP: 4, SP: "megatron"}, {TP: 4}, {CP: 4}, {FSDP: 2, TP: 2, SP: "megatron"}, {DP: 2, FSDP: 2}, {FSDP: 2, CP: 2}, {DP: 2, TP: 2}, {DP: 2, FSDP: 2, TP: 2, SP: "megatron"}, {TP: 2, CP: 2}} {
-		r, err := Gradient(in, l, Options{On: train.Machine{Type: tensor.F64}})
-		if err != nil {
-			t.Error(l, err)
-			continue
+	var names []string
+	c, err := Compare(t.Context(), in, schemes, train.Machine{Type: tensor.F32, Threads: 1}, func(name string) { names = append(names, name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range c.Broken() {
+		t.Error(b)
+	}
+	if !slices.Equal(names, acceptance) {
+		t.Errorf("told of %v", names)
+	}
+	if len(c.Schemes) != len(acceptance) || c.Noise <= 0 || c.Noise > LimitF32 || len(c.Crossings) != 2 {
+		t.Errorf("%d schemes, noise %g, %d crossings", len(c.Schemes), c.Noise, len(c.Crossings))
+	}
+}
+
+func TestBrokenNamesWhatIsBeyondALimit(t *testing.T) {
+	row := func() Row {
+		return Row{Scheme: "tp2", Measured: &Measured{GradErr: 1e-15, NormRatio: 1, Loss: 6}, Bytes: map[string]int64{"tp/all-reduce": 8},
+			BytesExpected: map[string]int64{"tp/all-reduce": 8}, Saved: 4, SavedExpected: 4}
+	}
+	for want, alter := range map[string]func(*Row){
+		"":                          func(*Row) {},
+		"a gradient is off by":      func(r *Row) { r.GradErr = 2e-12 },
+		"norm is off by":            func(r *Row) { r.NormRatio = 1 - 2e-12 },
+		"ranks' copies":             func(r *Row) { r.spread = 1e-30 },
+		"the closed form says map[": func(r *Row) { r.Bytes = map[string]int64{"tp/all-reduce": 16} },
+		"received map[tp/all-reduc": func(r *Row) { r.BytesExpected = map[string]int64{} },
+		"the closed form says 4":    func(r *Row) { r.Saved = 5 },
+	} {
+		r := row()
+		alter(&r)
+		got := strings.Join((&Comparison{Schemes: []Row{r}, Limit: LimitF64}).Broken(), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
 		}
-		worst, name := 0.0, ""
-		for n, g := range ref.Grads {
-			mx, e := 0.0, 0.0
-			for i, v := range g {
-				mx = max(mx, math.Abs(v))
-				e = max(e, math.Abs(v-r.Grads[n][i]))
+	}
+}
+
+func TestCompareEndsBetweenSchemes(t *testing.T) {
+	in := NewInput(extreme().Config, 4, 16, 1, 1)
+	schemes, err := Schemes([]string{"single", "dp2", "tp2"}, in.Config, in.B, in.S)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var last string
+	_, err = Compare(ctx, in, schemes, train.Machine{Type: tensor.F64}, func(name string) {
+		if last = name; name == "dp2" {
+			stop()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || last != "dp2" {
+		t.Errorf("ended with %v after %s", err, last)
+	}
+}
+
+func TestNeedsIsTheLargestSchemesPeakAndTwoGradients(t *testing.T) {
+	in := NewInput(extreme().Config, 4, 16, 1, 1)
+	r, err := Gradient(in, must(t, "ulysses4"), Options{On: train.Machine{Type: tensor.F64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := int64(0)
+	for _, rank := range r.Ranks {
+		want += int64(rank.Memory.Peak)
+	}
+	for _, g := range r.Grads {
+		want += int64(2 * 8 * len(g))
+	}
+	got, err := Needs(in, []Scheme{{"tp2", must(t, "tp2")}, {"ulysses4", must(t, "ulysses4")}}, tensor.F64)
+	if err != nil || got != want {
+		t.Errorf("needs %d, want %d, %v", got, want, err)
+	}
+}
+
+// A mean of the ranks' means is not the mean: every way to cut the batch gives its ranks different numbers of tokens.
+func TestMasksAreUnevenOverRanksAndSequences(t *testing.T) {
+	in := NewInput(Tiny(), 4, 32, 1, 1)
+	for _, cut := range []struct{ b, s int }{{4, 1}, {2, 1}, {1, 2}, {1, 4}, {2, 2}} {
+		counts := map[float32]int{}
+		for part := range cut.b * cut.s {
+			n := float32(0)
+			for i, on := range in.Mask {
+				if i/in.S/(in.B/cut.b) == part/cut.s && i%in.S/(in.S/cut.s) == part%cut.s {
+					n += on
+				}
 			}
-			if e/mx > worst {
-				worst, name = e/mx, n
-			}
+			counts[n]++
 		}
-		// Sums of the same terms in another order differ by a few ulp of the largest; 1e-12 leaves room for 8 layers.
-		if worst > 1e-12 || math.Abs(r.Loss-ref.Loss) > 1e-12*ref.Loss || math.Abs(r.Norm-ref.Norm) > 1e-12*ref.Norm || r.Spread != 0 {
-			t.Errorf("%+v: worst gradient error %.1e (%s), loss %v want %v, norm %v want %v, spread %g", l, worst, name, r.Loss, ref.Loss, r.Norm, ref.Norm, r.Spread)
-		}
-		d, err := Gradient(in, l, Options{On: train.Machine{Type: tensor.F64, Dry: true}})
-		if err != nil {
-			t.Error(l, err)
-			continue
-		}
-		for i := range d.Ranks {
-			if !reflect.DeepEqual(d.Ranks[i].Calls, r.Ranks[i].Calls) || !reflect.DeepEqual(d.Ranks[i].Memory, r.Ranks[i].Memory) {
-				t.Errorf("%+v: rank %d: the dry run has other calls or memory", l, i)
-			}
+		if len(counts) < 2 {
+			t.Errorf("batch in %d, sequence in %d: every rank has as many tokens: %v", cut.b, cut.s, counts)
 		}
 	}
 }

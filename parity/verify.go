@@ -77,8 +77,18 @@ func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error
 	if err := train.Ranks(s.Mesh, train.Machine{Type: t}, func(r *train.Rank) error { return got.rank(r, g, s) }); err != nil {
 		return nil, err
 	}
-	v := &Verification{Dir: dir, Layout: fmt.Sprintf("%+v", l), DType: t.String()}
+	v := &Verification{Dir: dir, Layout: l.Name(), DType: t.String()}
 	return v, g.judge(v, got)
+}
+
+// PeerSchemes is Schemes for the model and batch of a golden folder.
+func PeerSchemes(dir string, names []string) ([]Scheme, error) {
+	g, err := openPeer(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	return Schemes(names, g.cfg, g.b, g.s)
 }
 
 // peer is an open golden folder.
@@ -109,7 +119,11 @@ func openPeer(dir string) (*peer, error) {
 		p.model.Close()
 		return nil, err
 	}
-	return p, p.batch()
+	if err := p.batch(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
 }
 
 func (p *peer) close() {

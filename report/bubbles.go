@@ -22,10 +22,10 @@ const width = 80
 // Write prints the report, no line longer than 80 columns.
 func (b BubbleText) Write(w io.Writer, r *analyze.Report) {
 	for _, f := range r.Files {
-		fmt.Fprintln(w, fit(fmt.Sprintf("%s: %s, %d events%s", f.File, f.Format, f.Events, dropped(f.Dropped)), width))
+		fmt.Fprintf(w, "%s\n  %s\n", fit(f.File, width), fit(fmt.Sprintf("%s, %s%s", f.Format, count(f.Events, "event"), dropped(f.Dropped)), width-2))
 	}
 	for i := range r.Devices {
-		b.device(w, &r.Devices[i], len(r.Files) > 1)
+		b.device(w, &r.Devices[i], len(r.Devices) > 1)
 	}
 	if r.Ranks != nil {
 		ranks(w, r.Ranks)
@@ -36,6 +36,19 @@ func (b BubbleText) Write(w io.Writer, r *analyze.Report) {
 			fmt.Fprintf(w, "%11s  %s %s\n", duration(a.US), b.paint(a.Cause, fmt.Sprintf("%-13s", a.Cause)), a.Text)
 		}
 	}
+}
+
+// count is a number of things, in the singular for one.
+func count[N int | int64](n N, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case what == "copy or fill":
+		what = "copies and fills"
+	default:
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func dropped(d map[string]int64) string {
@@ -58,13 +71,13 @@ func (b BubbleText) device(w io.Writer, d *analyze.Device, several bool) {
 		title += fmt.Sprintf("  rank %d", *d.Rank)
 	}
 	fmt.Fprintln(w, b.bold(title))
-	fmt.Fprintf(w, "  span %s, busy %s (%s), idle %s in %d gaps\n", duration(d.SpanUS), duration(d.BusyUS), percent(d.BusyUS, d.SpanUS), duration(d.IdleUS), d.GapCount)
-	fmt.Fprintf(w, "  %d kernels on %d streams, launched %s ahead (median), %d unlinked\n", d.Kernels, d.Streams, duration(d.DelayUS), d.Unlinked)
+	fmt.Fprintf(w, "  span %s, busy %s (%s), idle %s in %s\n", duration(d.SpanUS), duration(d.BusyUS), percent(d.BusyUS, d.SpanUS), duration(d.IdleUS), count(d.GapCount, "gap"))
+	fmt.Fprintf(w, "  %s on %s, launched %s ahead (median), %d unlinked\n", count(d.Kernels, "kernel"), count(d.Streams, "stream"), duration(d.DelayUS), d.Unlinked)
 	if d.Copies > 0 {
-		fmt.Fprintf(w, "  %d copies and fills, %s\n", d.Copies, duration(d.CopyUS))
+		fmt.Fprintf(w, "  %s, %s\n", count(d.Copies, "copy or fill"), duration(d.CopyUS))
 	}
 	if d.Comm > 0 {
-		fmt.Fprintf(w, "  %d communication kernels, %s, %s of it beside other kernels\n", d.Comm, duration(d.CommUS), percent(d.OverlapUS, d.CommUS))
+		fmt.Fprintf(w, "  %s, %s, %s of it beside other kernels\n", count(d.Comm, "communication kernel"), duration(d.CommUS), percent(d.OverlapUS, d.CommUS))
 	}
 	if len(d.Causes) > 0 {
 		fmt.Fprintf(w, "\n  %-15s %7s %12s %7s\n", "cause", "gaps", "time", "of span")
@@ -121,12 +134,12 @@ func (b BubbleText) steps(w io.Writer, steps []analyze.Total) {
 	}
 	fmt.Fprintf(w, "\n  %s\n", b.bold("idle by step"))
 	for _, s := range steps[:min(b.Top, len(steps))] {
-		fmt.Fprintf(w, "  %12s %6d gaps  %s\n", duration(s.US), s.Count, fit(s.Step, 50))
+		fmt.Fprintf(w, "  %12s %10s  %s\n", duration(s.US), count(s.Count, "gap"), fit(s.Step, 50))
 	}
 }
 
 func ranks(w io.Writer, r *analyze.Ranks) {
-	fmt.Fprintf(w, "\nAcross ranks: %d collectives matched, %d not\n", r.Collectives, r.Unmatched)
+	fmt.Fprintf(w, "\nAcross ranks: %s matched, %s not\n", count(r.Collectives, "collective"), count(r.Unmatched, "kernel"))
 	if r.Straggler >= 0 {
 		s := r.Ranks[r.Straggler]
 		fmt.Fprintf(w, "  straggler: %s, last in %d; the others waited %s for it\n", s.Label, s.Last, duration(s.CausedUS))

@@ -109,7 +109,7 @@ func (b *pageBuilder) name(s string) int {
 }
 
 // add makes rows of a timeline: its streams, then the two threads that call the driver most, each with its calls and
-// its outer ranges.
+// its outer ranges. Python's functions are left out: the outer twenty say only how the program was started.
 func (b *pageBuilder) add(t *analyze.Timeline) {
 	zero, ok := b.origin[t.Source]
 	if !ok {
@@ -142,8 +142,10 @@ func (b *pageBuilder) add(t *analyze.Timeline) {
 		threads[i] = i
 	}
 	slices.SortStableFunc(threads, func(a, b int) int { return cmp.Compare(calls[b], calls[a]) })
-	for _, th := range threads[:min(2, len(threads))] {
-		b.thread(t, uint32(th), zero)
+	for i, th := range threads {
+		if i == 0 || i == 1 && calls[th] > 0 {
+			b.thread(t, uint32(th), zero)
+		}
 	}
 }
 
@@ -165,7 +167,7 @@ func (b *pageBuilder) thread(t *analyze.Timeline, thread uint32, zero int64) {
 	}
 	var ranges []analyze.Range
 	for _, r := range t.Ranges {
-		if r.Thread == thread {
+		if r.Thread == thread && r.Kind != analyze.Python {
 			ranges = append(ranges, r)
 		}
 	}

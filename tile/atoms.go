@@ -8,7 +8,7 @@ import (
 // Atom is a matrix instruction D = A·B + C with its thread-value layouts as data: each maps (thread, value) to the column-major
 // index of an element: A to m + M·k, B to n + N·k, C to m + M·n. An operand in shared memory belongs to no thread: its threads have stride 0.
 type Atom struct {
-	Name             string `json:"name"`
+	Name             string
 	M, N, K          int
 	Threads          int
 	A, B, C          Layout
@@ -81,10 +81,10 @@ func MMA(k, elemBytes int) (Atom, error) {
 // MatrixCopy is ldmatrix or stmatrix of x 8 × 8 matrices of 2-byte elements. Both layouts map (thread, value) to row + 8·column + 64·matrix:
 // Memory says which row a lane's address names (its values are the 8 elements of that row), Registers where the elements are in the warp.
 type MatrixCopy struct {
-	Name      string `json:"name"`
-	X         int    `json:"x"`
-	Memory    Layout `json:"memory"`
-	Registers Layout `json:"registers"`
+	Name      string
+	X         int
+	Memory    Layout
+	Registers Layout
 }
 
 // Matrices is ldmatrix.xN and stmatrix.xN, x 1, 2 or 4 (PTX ISA 9.7.14.5.15): the same layouts, read or written. With trans a register holds

@@ -177,6 +177,11 @@ func TestPatternsCoverTheBufferOnce(t *testing.T) {
 			t.Errorf("%s: %d pieces, want %d", p, len(seen), 48*6)
 		}
 	}
+	for _, ragged := range []Buffer{{8, 24, 32}, {8, 32, 40}} { // pieces of 16 would cross rows, or be misaligned from the second on
+		if _, err := ragged.Accesses(AlongRows, 16); err == nil {
+			t.Errorf("%+v by 16 bytes: no error", ragged)
+		}
+	}
 	for _, bad := range []Buffer{{0, 16, 16}, {8, 24, 32}, {8, 32, 16}, {1 << 30, 1 << 30, 1 << 30}, {8, 32, 32}} {
 		if _, err := bad.Accesses(MatrixX4, 16); err == nil {
 			t.Errorf("%+v: no error", bad)

@@ -13,6 +13,7 @@ type Epilogue struct {
 	WgmmaN     int         // columns of one wgmma
 	TileCols   int         // of the CTA's tile: warpgroups lie beside one another where Cols is less
 	Warpgroups int
+	Staggered  bool   // 32-bit: the lanes of odd rows store the block 16 columns away first, so that no two rows of a phase share a 16-byte unit
 	holder     Layout // element of one wgmma → thread + 128·value
 }
 
@@ -119,7 +120,13 @@ func (e Epilogue) Stores(warp int) []Access {
 	}
 	for col := 0; col < e.ChunkCols; col += 8 {
 		for half := 0; half < 16; half += 8 {
-			put(8, func(lane int) (int, int) { return half + lane/4, col + lane%4*2 })
+			put(8, func(lane int) (int, int) {
+				block := col
+				if e.Staggered && e.ChunkCols == 32 && lane/4%2 == 1 {
+					block ^= 16
+				}
+				return half + lane/4, block + lane%4*2
+			})
 		}
 	}
 	return out

@@ -82,7 +82,7 @@ func TestEpilogueStoresConflictOnlyWithoutSwizzle(t *testing.T) {
 		{2, false, 16, 16}, // 4 stmatrix.x4 of 4 phases
 		{2, true, 128, 16}, // 8 rows in the same bank
 		// 32-bit: the 16 lanes of a phase write 4 rows of 32 bytes, two 16-byte units each; XOR by the row maps units 0 and 1 of rows 2i and 2i+1 onto
-		// one another, so that two rows still meet. Kernels cure it by swapping the pairs of odd lanes before the store.
+		// one another, so that two rows still meet.
 		{4, false, 32, 16},
 		{4, true, 64, 16},
 	} {
@@ -91,6 +91,28 @@ func TestEpilogueStoresConflictOnlyWithoutSwizzle(t *testing.T) {
 			n, least, err := Cost(e.Stores(warp))
 			if err != nil || n != c.wavefronts || least != c.least {
 				t.Errorf("%d-byte output, plain %v, warp %d: %d wavefronts of at least %d, %v; want %d of %d", c.out, c.plain, warp, n, least, err, c.wavefronts, c.least)
+			}
+		}
+	}
+}
+
+// Staggering is an order of the same stores: every byte is written once, and the two-way conflict is gone.
+func TestStaggeredStoresWriteTheSameBytesWithoutConflicts(t *testing.T) {
+	e := epilogueOf(t, func(x *Choice) { x.Out, x.Buffers = 4, 1 }, false)
+	e.Staggered = true
+	for warp := range 4 {
+		if n, least, err := Cost(e.Stores(warp)); err != nil || n != 16 || least != 16 {
+			t.Errorf("warp %d: %d wavefronts of at least %d, %v", warp, n, least, err)
+		}
+		seen := map[int]bool{}
+		for _, a := range e.Stores(warp) {
+			for _, x := range a.Addr {
+				seen[x] = true
+			}
+		}
+		for x := range 16 * 128 / 8 {
+			if !seen[warp*16*128+8*x] {
+				t.Fatalf("warp %d: byte %d is not written", warp, warp*16*128+8*x)
 			}
 		}
 	}

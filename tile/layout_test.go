@@ -118,3 +118,14 @@ func TestSliceIsTheLayoutAtFixedCoordinates(t *testing.T) {
 		}
 	}
 }
+
+func TestEqualMeansShapeStrideAndNesting(t *testing.T) {
+	all := []string{"4:1", "(4):(1)", "(4,1):(1,4)", "(4,1):(1,0)", "((4),1):((1),4)", "(4,1,1):(1,4,4)", "(1,4):(1,1)", "():()", "1:0"}
+	for i, x := range all {
+		for j, y := range all {
+			if got := Must(Parse(x)).Equal(Must(Parse(y))); got != (i == j) {
+				t.Errorf("%s equal to %s: %v", x, y, got)
+			}
+		}
+	}
+}

@@ -22,10 +22,11 @@ func Suggest(accesses []Access, size int) ([]Suggestion, error) {
 	if size < 1 || size > 1<<20 || len(accesses) == 0 {
 		return nil, fmt.Errorf("tile: suggest a swizzle for %d accesses on %d bytes: want at least one access and a size of [1, 2^20]", len(accesses), size)
 	}
-	low := 0
+	widest := WordBytes
 	for _, a := range accesses {
-		low = max(low, bits.TrailingZeros(uint(max(a.Width, WordBytes))))
+		widest = max(widest, a.Width)
 	}
+	low := bits.TrailingZeros(uint(widest))
 	var out []Suggestion
 	for _, s := range candidates(low, top) {
 		moved := make([]Access, len(accesses))

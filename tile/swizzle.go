@@ -69,6 +69,32 @@ func (c Composed) At(coord ...int) int { return c.Swizzle.Apply(c.Offset + c.Lay
 // String prints as CuTe does: Sw<3,4,3> o 0 o (8,64):(64,1).
 func (c Composed) String() string { return fmt.Sprintf("%v o %d o %v", c.Swizzle, c.Offset, c.Layout) }
 
+// ParseComposed reads what Composed prints; swizzle and offset may be left out.
+func ParseComposed(s string) (Composed, error) {
+	var c Composed
+	parts := strings.Split(s, " o ")
+	if len(parts) > 1 && strings.Contains(parts[0], "<") {
+		var err error
+		if c.Swizzle, err = ParseSwizzle(parts[0]); err != nil {
+			return Composed{}, err
+		}
+		parts = parts[1:]
+	}
+	if len(parts) == 2 {
+		offset, err := ParseTuple(parts[0])
+		if err != nil || offset.Free || offset.Modes != nil {
+			return Composed{}, fmt.Errorf("tile: offset %.40q; hint: Sw<3,4,3> o 0 o (8,64):(64,1)", parts[0])
+		}
+		c.Offset, parts = offset.Value, parts[1:]
+	}
+	if len(parts) != 1 {
+		return Composed{}, fmt.Errorf("tile: composed layout %.80q; hint: Sw<3,4,3> o 0 o (8,64):(64,1)", s)
+	}
+	var err error
+	c.Layout, err = Parse(parts[0])
+	return c, err
+}
+
 // SwizzleMode is one of the four swizzles that TMA and wgmma know; its value is the width of a row of the atom in bytes, 16 for none. An atom is 8 rows.
 type SwizzleMode int
 

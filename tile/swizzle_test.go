@@ -71,3 +71,25 @@ func TestParseSwizzle(t *testing.T) {
 		t.Errorf("got %s, %d", got, c.At(1, 0))
 	}
 }
+
+func TestParseComposedReadsWhatItPrints(t *testing.T) {
+	for text, want := range map[string]string{
+		"Sw<3,4,3> o 128 o (8,64):(64,1)": "Sw<3,4,3> o 128 o (8,64):(64,1)",
+		"Sw<3,4,3> o (8,64):(64,1)":       "Sw<3,4,3> o 0 o (8,64):(64,1)",
+		"16 o 8:2":                        "Sw<0,0,0> o 16 o 8:2",
+		"(8,64)":                          "Sw<0,0,0> o 0 o (8,64):(1,8)",
+	} {
+		c, err := ParseComposed(text)
+		if err != nil || c.String() != want {
+			t.Errorf("%s: got %v, %v, want %s", text, c, err, want)
+		}
+		if again, err := ParseComposed(c.String()); err != nil || again.String() != want {
+			t.Errorf("%s again: got %v, %v", want, again, err)
+		}
+	}
+	for _, text := range []string{"", "Sw<3,4,2> o 8:1", "Sw<3,4,3> o _ o 8:1", "Sw<3,4,3> o (1) o 8:1", "1 o 2 o 8:1", "Sw<3,4,3> o 0 o", "Sw<3,4,3>", "-1 o 8:1"} {
+		if c, err := ParseComposed(text); err == nil {
+			t.Errorf("%q: got %v", text, c)
+		}
+	}
+}

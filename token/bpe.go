@@ -87,6 +87,14 @@ func (s *scratch) word(t *Tokenizer, dst []int32, w []byte) []int32 {
 	return dst
 }
 
+// byteID is the symbol that a byte starts as, -1 where it is left out.
+func (t *Tokenizer) byteID(c byte) int32 {
+	if id := t.bytes[c]; id >= 0 {
+		return id
+	}
+	return t.unknown
+}
+
 func (s *scratch) merged(t *Tokenizer, dst []int32, w []byte) []int32 {
 	if t.ignoreMerges {
 		if id, ok := t.ids[string(w)]; ok {
@@ -97,10 +105,13 @@ func (s *scratch) merged(t *Tokenizer, dst []int32, w []byte) []int32 {
 		return s.mergeLong(t, dst, w)
 	}
 	ids, ranks := s.ids[:0], s.ranks[:0]
-	for i, c := range w {
-		ids = append(ids, t.bytes[c])
-		if i > 0 {
-			ranks = append(ranks, t.ranks.rank(ids[i-1], ids[i])) // ranks[i] is of ids[i], ids[i+1]
+	for _, c := range w {
+		id := t.byteID(c)
+		if id < 0 {
+			continue
+		}
+		if ids = append(ids, id); len(ids) > 1 {
+			ranks = append(ranks, t.ranks.rank(ids[len(ids)-2], id)) // ranks[i] is of ids[i], ids[i+1]
 		}
 	}
 	s.ids, s.ranks = ids, ranks
@@ -132,8 +143,14 @@ type node struct{ id, prev, next int32 }
 // mergeLong merges a word of any length: in O(n) steps of a bucket queue when the merges are ordered, else with a heap.
 func (s *scratch) mergeLong(t *Tokenizer, dst []int32, w []byte) []int32 {
 	list := slices.Grow(s.list[:0], len(w))
-	for i, c := range w {
-		list = append(list, node{t.bytes[c], int32(i) - 1, int32(i) + 1})
+	for _, c := range w {
+		if id := t.byteID(c); id >= 0 {
+			i := int32(len(list))
+			list = append(list, node{id, i - 1, i + 1})
+		}
+	}
+	if len(list) == 0 {
+		return dst
 	}
 	list[len(list)-1].next = -1
 	q := &s.queue

@@ -2,6 +2,7 @@ package token
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -19,6 +20,7 @@ type parts struct {
 	tokens       []string // specials included
 	merges       []merge
 	specials     []Special
+	unknown      string // content of the token for bytes without one; empty: they are left out
 }
 
 // build checks that the parts fit together and makes the tables that encoding needs.
@@ -29,7 +31,7 @@ func build(p parts) (*Tokenizer, error) {
 	var raw, normed []Special
 	for _, s := range p.specials {
 		if s.Content == "" || !utf8.ValidString(s.Content) {
-			return nil, fmt.Errorf("token: special token %d is %q, want text", s.ID, s.Content)
+			return nil, fmt.Errorf("special token %d is %q, want text", s.ID, s.Content)
 		}
 		special[s.ID] = true
 		if s.Normalized {
@@ -44,20 +46,35 @@ func build(p parts) (*Tokenizer, error) {
 			continue
 		}
 		if other, ok := t.ids[s]; ok {
-			return nil, fmt.Errorf("token: %q has two ids, %d and %d", s, other, id)
+			return nil, fmt.Errorf("%q has two ids, %d and %d", s, other, id)
 		}
 		t.ids[s] = int32(id)
 	}
 	for c := range t.bytes {
 		id, ok := t.ids[string([]byte{byte(c)})]
-		if !ok {
-			return nil, fmt.Errorf("token: byte 0x%02x has no id; hint: the vocabulary of a byte-level BPE holds all 256", c)
+		if !ok && !rare(byte(c)) {
+			return nil, fmt.Errorf("byte 0x%02x has no id; hint: the vocabulary of a byte-level BPE holds all bytes that text is made of", c)
 		}
-		t.bytes[c] = id
+		if t.bytes[c] = id; !ok {
+			t.bytes[c] = -1
+		}
+	}
+	t.unknown = -1
+	if p.unknown != "" {
+		id := slices.Index(p.tokens, p.unknown)
+		if id < 0 {
+			return nil, fmt.Errorf("unk_token %q is not in the vocabulary", p.unknown)
+		}
+		t.unknown = int32(id)
 	}
 	t.ranks = newPairTable(p.merges)
 	t.ordered = isOrdered(p.merges, len(p.tokens))
 	return t, nil
+}
+
+// rare tells whether a byte may lack a token: control characters other than white space, and bytes that begin no assigned character.
+func rare(c byte) bool {
+	return c < '\t' || '\r' < c && c < ' ' || c == 0x7F || c == 0xC0 || c == 0xC1 || c >= 0xF1
 }
 
 // byteOrder gives the id of each byte in GPT-2's order: the bytes that are printable in Latin-1 first, then the others.

@@ -1,7 +1,8 @@
 // Package token turns text into ids and back: byte-level BPE as GPT-2, Qwen and Llama 3 use it.
 //
 // A Tokenizer is a vocabulary of byte strings, a list of merges, a rule that cuts text into words before merging (Split) and special tokens. Every byte
-// string has an encoding, and without a normalizer Decode returns exactly the bytes that Encode was given, valid UTF-8 or not.
+// string has an encoding, and Decode returns exactly the bytes that Encode was given, valid UTF-8 or not, unless a normalizer changes them or the
+// vocabulary lacks some control characters (Missing).
 //
 //	Train(docs, TrainOptions) (*Tokenizer, error)            learns the merges; the same documents in the same order give the same file
 //	Read(path), Parse(json) (*Tokenizer, error)              a tokenizer.json in Hugging Face's format

@@ -10,38 +10,42 @@ import (
 func (f *fileReader) model() error {
 	f.hasModel = true
 	kind := "BPE" // files of the first releases do not say
-	err := f.object(func(key string) (err error) {
+	err := f.Object(func(key string) (err error) {
 		switch key {
 		case "type":
-			kind, err = f.string()
+			kind, err = f.String()
 		case "vocab":
-			return f.jsonReader.pairs(f.vocabEntry)
+			return f.Object(f.vocabEntry)
 		case "merges":
-			return f.array(f.mergeEntry)
+			return f.Array(func(int) error { return f.mergeEntry() })
 		case "ignore_merges":
-			f.parts.ignoreMerges, err = f.bool()
-		case "unk_token", "fuse_unk": // bytes are never unknown
-			return f.skip()
+			f.parts.ignoreMerges, err = f.Bool()
+		case "unk_token":
+			if !f.Null() {
+				f.parts.unknown, err = f.String()
+			}
+		case "fuse_unk":
+			f.fuse, err = f.Bool()
 		case "byte_fallback":
 			var set bool
-			if set, err = f.bool(); set {
+			if set, err = f.Bool(); set {
 				return f.fault("byte_fallback: a BPE over characters, want one over bytes")
 			}
 		case "continuing_subword_prefix", "end_of_word_suffix":
-			if f.word("null") {
+			if f.Null() {
 				return nil
 			}
 			var s string
-			if s, err = f.string(); s != "" {
+			if s, err = f.String(); s != "" {
 				return f.fault("%s %q is not supported", key, s)
 			}
 		case "dropout":
-			if f.word("null") {
+			if f.Null() {
 				return nil
 			}
-			var n string
-			if n, err = f.number(); err == nil && strings.Trim(n, "0.") != "" {
-				return f.fault("dropout %s: encoding would be random", n)
+			var p float64
+			if p, err = f.Float(); err == nil && p != 0 {
+				return f.fault("dropout %g: encoding would be random", p)
 			}
 		default:
 			return f.fault("unknown key %q in model", key)
@@ -59,9 +63,6 @@ func (f *fileReader) vocabEntry(text string) error {
 	if err != nil {
 		return err
 	}
-	if other, ok := f.vocab[text]; ok {
-		return f.fault("token %q has two ids, %d and %d", text, other, id)
-	}
 	if len(text) > 2*maxToken {
 		return f.fault("a token of %d bytes, want at most %d", len(text), maxToken)
 	}
@@ -75,8 +76,8 @@ func (f *fileReader) mergeEntry() error {
 	var pair [2]string
 	if f.peek() == '[' {
 		n := 0
-		err := f.array(func() error {
-			s, err := f.string()
+		err := f.Array(func(int) error {
+			s, err := f.String()
 			if n < 2 {
 				pair[n] = s
 			}
@@ -89,7 +90,7 @@ func (f *fileReader) mergeEntry() error {
 		f.pairs = append(f.pairs, pair)
 		return err
 	}
-	s, err := f.string()
+	s, err := f.String()
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,11 @@ func (f *fileReader) assemble() (*Tokenizer, error) {
 	if p.merges, err = resolveMerges(f.pairs, f.vocab); err != nil {
 		return nil, err
 	}
-	return build(p)
+	t, err := build(p)
+	if err == nil && f.fuse && t.unknown >= 0 && len(t.Missing()) > 0 {
+		return nil, fmt.Errorf("bytes %x have no id, and fuse_unk joins them, which is not supported", t.Missing())
+	}
+	return t, err
 }
 
 // resolveMerges turns merges as written into ids.

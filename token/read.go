@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"heddle/internal/strictjson"
 )
 
 const maxFile = 256 << 20
@@ -53,7 +55,7 @@ func Read(path string) (*Tokenizer, error) {
 // as pairs. What changes ids and is not known here is refused. Padding, truncation and the post-processor are left aside: Encode does what Hugging
 // Face's library does with add_special_tokens=false. An error is an *Error that names the entry.
 func Parse(src []byte) (*Tokenizer, error) {
-	f := fileReader{jsonReader: jsonReader{src: src}, vocab: make(map[string]int32)}
+	f := fileReader{Reader: strictjson.New(src), src: src, vocab: make(map[string]int32)}
 	err := f.read()
 	if err == nil {
 		var t *Tokenizer
@@ -66,10 +68,12 @@ func Parse(src []byte) (*Tokenizer, error) {
 
 // fileReader is a tokenizer.json on its way to becoming parts.
 type fileReader struct {
-	jsonReader
+	*strictjson.Reader
+	src      []byte
 	parts    parts
 	hasSplit bool
 	hasModel bool
+	fuse     bool             // unknown bytes side by side become one token
 	vocab    map[string]int32 // as written
 	entries  []entry          // of vocab, in order of the file
 	pairs    [][2]string      // merges, as written
@@ -80,13 +84,34 @@ type entry struct {
 	id   int32
 }
 
+func (f *fileReader) fault(format string, args ...any) error {
+	return strictjson.Errorf(f.Offset(), format, args...)
+}
+
+// peek is the first byte of the next value, 0 at the end.
+func (f *fileReader) peek() byte {
+	if at := f.Offset(); at < len(f.src) {
+		return f.src[at]
+	}
+	return 0
+}
+
+// id reads a token id.
+func (f *fileReader) id() (int32, error) {
+	n, err := f.Uint()
+	if err == nil && n >= maxVocab {
+		err = f.fault("id %d, want a whole number below %d", n, maxVocab)
+	}
+	return int32(n), err
+}
+
 func (f *fileReader) read() error {
-	err := f.object(func(key string) error {
+	err := f.Object(func(key string) error {
 		switch key {
 		case "version", "truncation", "padding", "post_processor":
-			return f.skip()
+			return f.Skip()
 		case "added_tokens":
-			return f.array(f.addedToken)
+			return f.Array(func(int) error { return f.addedToken() })
 		case "normalizer":
 			return f.normalizer()
 		case "pre_tokenizer":
@@ -101,7 +126,7 @@ func (f *fileReader) read() error {
 	if err != nil {
 		return err
 	}
-	if err := f.end(); err != nil {
+	if err := f.End(); err != nil {
 		return err
 	}
 	if !f.hasSplit || !f.hasModel {
@@ -113,20 +138,20 @@ func (f *fileReader) read() error {
 // addedToken reads one of added_tokens.
 func (f *fileReader) addedToken() error {
 	s, hasID := Special{}, false
-	err := f.object(func(key string) (err error) {
+	err := f.Object(func(key string) (err error) {
 		switch key {
 		case "id":
 			hasID = true
 			s.ID, err = f.id()
 		case "content":
-			s.Content, err = f.string()
+			s.Content, err = f.String()
 		case "special":
-			s.Control, err = f.bool()
+			s.Control, err = f.Bool()
 		case "normalized":
-			s.Normalized, err = f.bool()
+			s.Normalized, err = f.Bool()
 		case "single_word", "lstrip", "rstrip":
 			var set bool
-			if set, err = f.bool(); set {
+			if set, err = f.Bool(); set {
 				return f.fault("token %q has %s, which is not supported", s.Content, key)
 			}
 		default:
@@ -153,28 +178,28 @@ type step struct {
 // step reads an object with a type; lists named by `inner` are read as steps of their own.
 func (f *fileReader) step(inner string) (s step, err error) {
 	s.flags, s.text = make(map[string]bool), make(map[string]string)
-	err = f.object(func(key string) error {
+	err = f.Object(func(key string) error {
 		switch c := f.peek(); {
 		case key == inner:
-			return f.array(func() error {
+			return f.Array(func(int) error {
 				x, err := f.step(inner)
 				s.steps = append(s.steps, x)
 				return err
 			})
 		case key == "pattern" && c == '{':
-			return f.object(func(kind string) (err error) {
+			return f.Object(func(kind string) (err error) {
 				if kind != "Regex" {
 					return f.fault("pattern of kind %q, want Regex", kind)
 				}
-				s.pattern, err = f.string()
+				s.pattern, err = f.String()
 				return err
 			})
 		case c == 't' || c == 'f':
-			b, err := f.bool()
+			b, err := f.Bool()
 			s.flags[key] = b
 			return err
 		case c == '"':
-			text, err := f.string()
+			text, err := f.String()
 			s.text[key] = text
 			return err
 		}
@@ -200,7 +225,7 @@ func (s *step) only(fields ...string) bool {
 }
 
 func (f *fileReader) normalizer() error {
-	if f.word("null") {
+	if f.Null() {
 		return nil
 	}
 	s, err := f.step("normalizers")
@@ -268,7 +293,7 @@ func (f *fileReader) firstStep(s step, regexFollows bool) error {
 }
 
 func (f *fileReader) decoder() error {
-	if f.word("null") {
+	if f.Null() {
 		return nil
 	}
 	s, err := f.step("decoders")

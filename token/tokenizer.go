@@ -25,7 +25,8 @@ type Tokenizer struct {
 	ignoreMerges bool     // a whole word that is in the vocabulary is that token, whatever the merges say (Llama 3)
 	tokens       []string // id → bytes; an id without a token has ""
 	ids          map[string]int32
-	bytes        [256]int32 // the token of each single byte
+	bytes        [256]int32 // the token of each single byte, -1: none
+	unknown      int32      // stands for a byte that has no token, -1: it is left out
 	merges       []merge    // in rank order
 	ranks        pairTable
 	ordered      bool // the bucket queue of bpe.go applies
@@ -80,6 +81,17 @@ func (t *Tokenizer) Token(id int32) []byte {
 func (t *Tokenizer) Hash() string {
 	h := sha256.Sum256(t.JSON())
 	return hex.EncodeToString(h[:16])
+}
+
+// Missing lists the bytes that have no token: control characters and bytes that occur in no UTF-8, in some vocabularies. As in Hugging Face's library they are left
+// out, or become the file's unknown token: text with them does not come back from Decode.
+func (t *Tokenizer) Missing() (missing []byte) {
+	for c, id := range t.bytes {
+		if id < 0 {
+			missing = append(missing, byte(c))
+		}
+	}
+	return missing
 }
 
 // Encode appends the ids of text to dst. Special tokens found in text become their own ids.

@@ -46,7 +46,11 @@ func Train(docs iter.Seq[[]byte], o TrainOptions) (*Tokenizer, error) {
 		specials = append(specials, Special{ID: int32(len(tokens)), Content: name, Control: true})
 		tokens = append(tokens, name)
 	}
-	return build(parts{split: o.Split, tokens: tokens, merges: tr.merges, specials: specials})
+	t, err := build(parts{split: o.Split, tokens: tokens, merges: tr.merges, specials: specials})
+	if err != nil {
+		return nil, &Error{Err: fmt.Errorf("train: %w", err)}
+	}
+	return t, nil
 }
 
 // trainer holds the different words of the text, how often each occurs, and for each pair of neighbouring symbols how often and where it occurs.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
+
+	"heddle/internal/atomicfile"
 )
 
 // pattern is the regular expression of a split as tokenizer.json writes it.
@@ -49,8 +50,12 @@ func (t *Tokenizer) JSON() []byte {
 	const byteLevel = `{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}`
 	fmt.Fprintf(&b, ",\n \"pre_tokenizer\": %s,\n", t.split.json(byteLevel))
 	fmt.Fprintf(&b, " \"post_processor\": %s,\n \"decoder\": %s,\n", byteLevel, byteLevel)
-	fmt.Fprintf(&b, " \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, \"continuing_subword_prefix\": null, "+
-		"\"end_of_word_suffix\": null, \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": %t,\n  \"vocab\": {", t.ignoreMerges)
+	unknown := "null"
+	if t.unknown >= 0 {
+		unknown = quote(visibleToken(t, t.unknown))
+	}
+	fmt.Fprintf(&b, " \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": %s, \"continuing_subword_prefix\": null, "+
+		"\"end_of_word_suffix\": null, \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": %t,\n  \"vocab\": {", unknown, t.ignoreMerges)
 	t.writeVocab(&b)
 	b.WriteString("\n  },\n  \"merges\": [")
 	table := runes()
@@ -63,14 +68,35 @@ func (t *Tokenizer) JSON() []byte {
 
 func (t *Tokenizer) writeVocab(b *bytes.Buffer) {
 	table := runes()
-	n := 0
-	for id, s := range t.tokens {
-		if s == "" || t.isSpecial(int32(id)) {
-			continue
+	last := t.specialsAtEnd()
+	for id, s := range t.tokens[:last] {
+		if !t.isSpecial(int32(id)) {
+			s = visible(s, &table)
 		}
-		fmt.Fprintf(b, "%s\n   %s: %d", comma(n), quote(visible(s, &table)), id)
-		n++
+		fmt.Fprintf(b, "%s\n   %s: %d", comma(id), quote(s), id)
 	}
+}
+
+// specialsAtEnd is the first of the ids at the end that special tokens have, in the order in which they are listed. Hugging Face's library counts those on from the end of
+// the vocabulary, whatever id the file gives them; any other special token must be in the vocabulary to keep its id.
+func (t *Tokenizer) specialsAtEnd() int {
+	last := len(t.tokens)
+	if t.unknown >= 0 { // the vocabulary must hold it
+		return last
+	}
+	for i := len(t.specials) - 1; i >= 0 && int(t.specials[i].ID) == last-1; i-- {
+		last--
+	}
+	return last
+}
+
+// visibleToken is a token as the file writes it.
+func visibleToken(t *Tokenizer, id int32) string {
+	if t.isSpecial(id) {
+		return t.tokens[id]
+	}
+	table := runes()
+	return visible(t.tokens[id], &table)
 }
 
 func (t *Tokenizer) isSpecial(id int32) bool {
@@ -109,30 +135,14 @@ func quote(s string) string {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// Write writes tokenizer.json to path: under a temporary name first, synced, then renamed, so that path holds the old file or the new one.
-func (t *Tokenizer) Write(path string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tokenizer-*.json")
+// Write writes tokenizer.json to path, which holds the old file or the new one, never a part.
+func (t *Tokenizer) Write(path string) error {
+	err := atomicfile.Write(atomicfile.OS{}, path, func(w io.Writer) error {
+		_, err := w.Write(t.JSON())
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("token: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("token: write %s: %w", path, err)
-		}
-	}()
-	if _, err = f.Write(t.JSON()); err != nil {
-		return err
-	}
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }

@@ -7,22 +7,6 @@ import (
 	"io"
 )
 
-// Raw is an event of a Chrome trace as it stands in the file. All slices are valid only until the next event.
-// Texts are the bytes between the quotes, escapes and all: Unescape turns them into what they mean.
-type Raw struct {
-	Ph        byte // 0 if absent
-	Name, Cat []byte
-	Pid, Tid  []byte // a number's digits or a text
-	Start     int64  // ns
-	Dur       int64  // ns
-	HasStart  bool   // ts was there and a time
-	HasDur    bool
-	args      []byte // the object as it stands
-}
-
-// RawArg is an argument as it stands in the file.
-type RawArg struct{ Key, Value []byte }
-
 // Scan tells what a scan met beside events.
 type Scan struct {
 	Meta      map[string]string // numbers and texts beside traceEvents, and those one level further down as "outer.inner"

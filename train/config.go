@@ -11,6 +11,7 @@ import (
 
 // Config is everything a run is made of. Default fills it; a file and flags change it.
 type Config struct {
+	Init     string          `yaml:"init" json:"init"` // a Hugging Face folder or a .gguf file to start from: its weights, shape and tokenizer; empty: fresh
 	Model    model.Config    `yaml:"model" json:"model"`
 	Parallel parallel.Layout `yaml:"parallel" json:"parallel"`
 	Data     Data            `yaml:"data" json:"data"`
@@ -39,16 +40,19 @@ type Data struct {
 	Suffix         string   `yaml:"suffix" json:"suffix"`                   // of files taken from folders
 	TokenizerBytes int      `yaml:"tokenizer_bytes" json:"tokenizer_bytes"` // of text that the tokenizer learns from
 	HoldOutEvery   int      `yaml:"hold_out_every" json:"hold_out_every"`
+	Field          string   `yaml:"field" json:"field"`         // of JSONL and Parquet: a column of text, prompt (with completion) or messages; empty: the one there is
+	Template       string   `yaml:"template" json:"template"`   // folder whose chat template writes messages; empty: that of init
+	Tokenizer      string   `yaml:"tokenizer" json:"tokenizer"` // a tokenizer.json to use instead of learning one
 }
 
 // Default is the main job: four ranks, fsdp 2 × tp 2 with Megatron sequence parallelism, a small Qwen3.
 func Default() Config {
 	return Config{
-		Model:     model.Config{Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.02},
+		Model:     model.Config{Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.08},
 		Parallel:  parallel.Layout{DP: 1, FSDP: 2, PP: 1, CP: 1, TP: 2, SP: "megatron"},
 		Data:      Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
 		Optim:     optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
-		Schedule:  optim.Schedule{Peak: 5e-3, Floor: 0.1, Warmup: 20},
+		Schedule:  optim.Schedule{Peak: 8e-3, Floor: 0.1, Warmup: 20},
 		Recompute: model.Policy{Mode: model.Selective, Every: 1},
 		Seq:       256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
 	}
@@ -86,6 +90,11 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	case c.Samples >= c.Seq:
 		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d", c.Samples, c.Seq)
 	}
+	if c.Init != "" {
+		if err := c.adopt(); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.Model.Check(); err != nil {
 		return nil, err
 	}
@@ -99,6 +108,16 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	return s, s.Fits(c.Batch/c.Accumulate, c.Seq, c.Model.MLP)
 }
 
-func (c *Config) corpus() data.Config {
-	return data.Config{Paths: c.Data.Paths, Suffix: c.Data.Suffix, HoldOutEvery: c.Data.HoldOutEvery}
+func (c *Config) corpus() (d data.Config, err error) {
+	d = data.Config{Paths: c.Data.Paths, Suffix: c.Data.Suffix, HoldOutEvery: c.Data.HoldOutEvery, Field: c.Data.Field,
+		PartBytes: int64(max(2<<10, 8*c.Seq))} // several samples even of a long sequence, so that one can see as far back as S
+	switch {
+	case c.Data.Template != "":
+		d.Template, err = data.ReadTemplate(c.Data.Template)
+	case c.Init != "":
+		if t, err := data.ReadTemplate(c.Init); err == nil { // a model may have none; chats need one and say so
+			d.Template = t
+		}
+	}
+	return d, err
 }

@@ -30,21 +30,29 @@ type Invalid struct{ Err error }
 func (e *Invalid) Error() string { return e.Err.Error() }
 func (e *Invalid) Unwrap() error { return e.Err }
 
-// Prepare checks the configuration, learns a tokenizer from the corpus and packs it. talk hears what is going on.
+// Prepare checks the configuration, learns a tokenizer from the corpus, unless the run starts from weights that have one, and packs it. talk hears what is going on.
 func Prepare(c Config, talk func(format string, args ...any)) (*Job, error) {
 	s, err := c.Check()
 	if err != nil {
 		return nil, &Invalid{err}
 	}
 	j := &Job{Config: c, Scheme: s}
-	if j.Corpus, err = data.Open(c.corpus()); err != nil {
+	d, err := c.corpus()
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if j.Corpus, err = data.Open(d); err != nil {
 		return nil, invalid(err)
 	}
 	talk("%s", j.Corpus.Summary())
-	if err := j.learn(); err != nil {
+	if c.Init != "" || c.Data.Tokenizer != "" {
+		if j.Tokenizer, err = tokenizerOf(c); err != nil {
+			return nil, &Invalid{err}
+		}
+	} else if err := j.learn(); err != nil {
 		return nil, invalid(err)
 	}
-	if n := j.Tokenizer.VocabSize(); n < c.Model.Vocab {
+	if n := j.Tokenizer.VocabSize(); n < c.Model.Vocab && c.Init == "" && c.Data.Tokenizer == "" {
 		talk("the text yields a vocabulary of %d, fewer than %d\n", n, c.Model.Vocab)
 		j.Config.Model.Vocab = n
 	}

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -135,7 +136,11 @@ func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
 		return nil, err
 	}
 	m.Use(c.Recompute)
-	if err := m.Shards.Load(m.Shards.Table.Init(c.Seed)); err != nil {
+	src, done, err := c.values(m.Shards.Table)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(m.Shards.Load(src), done()); err != nil {
 		return nil, err
 	}
 	return &trainer{Rank: r, scheme: s, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil

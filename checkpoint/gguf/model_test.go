@@ -107,10 +107,10 @@ func TestFamiliesAreRecognised(t *testing.T) {
 			if err != nil || len(v) == 0 {
 				t.Errorf("%s %s: %d values, %v", arch, p.Ours(), len(v), err)
 			}
-			if p.Role == hf.Q { // row 1 of the first head of 4: as it is, or in llama the file's row 2
+			if p.Role == hf.Q || p.Role == hf.K { // row 1 of the first head of 4: as it is, or in llama the file's row 2
 				row := (v[8] - v[0]) / 8
 				if want := map[bool]float32{true: 2, false: 1}[arch == "llama"]; row != want {
-					t.Errorf("%s: row 1 of q is row %g of the file, want %g", arch, row, want)
+					t.Errorf("%s: row 1 of %s is row %g of the file, want %g", arch, p.Role, row, want)
 				}
 			}
 		}

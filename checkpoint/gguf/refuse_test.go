@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // builder makes files, sound or not.
@@ -190,5 +192,26 @@ func FuzzOpen(f *testing.F) {
 		}
 		g.Tokenizer()
 		g.config()
+	})
+}
+
+// Broken copies of sound files: an error or a file that can be read whole, never a panic.
+func TestMangledFilesDoNotPanic(t *testing.T) {
+	strs := append(le.AppendUint64(le.AppendUint32(le.AppendUint32(text("tokenizer.ggml.tokens"), uint32(kindArray)), uint32(kindString)), 2), join(text("a"), text("b"))...)
+	mangle.Run(t, [][]byte{
+		sound().bytes(),
+		builder{magic, 2, 1, 2, join(number("general.alignment", 32), strs, entry("c", Q4_K, 0, 256)), make([]byte, 144)}.bytes(),
+		builder{magic, 3, 1, 3, join(textPair("general.architecture", "llama"), number("llama.block_count", 1), floatPair("llama.rope.freq_base", 1e4), entry("c", Q6_K, 0, 256)), make([]byte, 210)}.bytes(),
+	}, func(in []byte) {
+		f, err := openBytes(in)
+		if err != nil {
+			return
+		}
+		for _, i := range f.Tensors() {
+			x, _ := f.Tensor(i.Name)
+			x.Float32s()
+		}
+		f.Tokenizer()
+		f.config()
 	})
 }

@@ -7,9 +7,9 @@
 // Writing: Write streams one file to an io.Writer, WriteFile makes it appear at a path whole or not at all, WriteModel cuts into shards.
 // The bytes written depend on names, types, shapes and values only, and equal those of the reference writer.
 //
-// The reader is strict, stricter than the reference in one place: it refuses a name that occurs twice. It also refuses headers over 100 MB or
-// longer than the file, unknown fields and types, shapes whose size overflows or differs from the data, ranges that overlap, leave holes or
-// bytes over, and text that is not UTF-8. Nothing is allocated by a size read from a file before that size was compared with the file's own.
+// The reader is strict. It refuses headers over 100 MB or longer than the file, shapes whose size overflows or differs from the data, ranges that
+// overlap, leave holes or bytes over, and text that is not UTF-8, as the reference does (compared on 78 files); and where the reference lets pass: a name or
+// key that occurs twice, unknown fields, space before the header's brace, more than 64 dimensions, types that are not converted. Nothing is allocated by a size read from a file before that size was compared with the file's own.
 // It reads with ReadAt, not mmap: a file cut short while it is read is an error, not a signal. A name is never used as a path.
 //
 // Start reading at header.go.

@@ -157,9 +157,6 @@ func narrow(v float64, e, m int, infinite bool) uint32 {
 	if units == 0 {
 		return sign
 	}
-	if exp > bias+1 {
-		return sign | over
-	}
 	// With the hidden bit left in, a fraction that rounded up to 2^(m+1) carries into the exponent by itself.
 	code := uint32(int(units) + (exp+bias-1)<<m)
 	if code >= over {

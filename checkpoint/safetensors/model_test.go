@@ -119,6 +119,7 @@ func TestIndexAndShardsMustAgree(t *testing.T) {
 		{"tensor listed twice", edit(norm, norm+", "+norm), "occurs twice"},
 		{"path up", edit(norm, `"model.norm.weight": "../x.safetensors"`), "not the name of a .safetensors file"},
 		{"absolute path", edit(norm, `"model.norm.weight": "/etc/x.safetensors"`), "not the name of a .safetensors file"},
+		{"hidden file", edit(norm, `"model.norm.weight": ".x.safetensors"`), "not the name of a .safetensors file"},
 		{"other suffix", edit(norm, `"model.norm.weight": "x.bin"`), "not the name of a .safetensors file"},
 		{"file is a number", edit(norm, `"model.norm.weight": 1`), "want a string"},
 		{"no weight_map", edit("weight_map", "weight_mop"), `unknown field "weight_mop"`},

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // file makes a file of a header and n bytes of data.
@@ -68,6 +70,7 @@ func TestMalformedFilesAreRefused(t *testing.T) {
 		{"dimension over 2^64", `{"a":{"dtype":"F32","shape":[18446744073709551616],"data_offsets":[0,8]}}`, 8, "is not an integer"},
 		{"dimension 2^63", `{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,8]}}`, 8, "overflows"},
 		{"product overflow", `{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,8]}}`, 8, "more than 2^63"},
+		{"product 2^63", `{"a":{"dtype":"U8","shape":[4611686018427387904,2],"data_offsets":[0,8]}}`, 8, "more than 2^63"},
 		{"product overflow, then zero", `{"a":{"dtype":"F32","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}`, 0, "more than 2^63"},
 		{"rank", `{"a":{"dtype":"U8","shape":[` + strings.Repeat("1,", 64) + `1],"data_offsets":[0,1]}}`, 1, "more than 64 dimensions"},
 		{"offsets swapped", `{"a":{"dtype":"F32","shape":[0],"data_offsets":[8,0]}}`, 8, "are not [begin, end]"},
@@ -96,6 +99,14 @@ func TestMalformedFilesAreRefused(t *testing.T) {
 	}
 }
 
+// Offsets in errors count from the start of the file: the header's own 8 bytes included.
+func TestErrorsNameFileAndOffset(t *testing.T) {
+	_, err := openBytes(file(`{"a":1}`, 0))
+	if want := `safetensors: mem: byte 13: got '1', want an object`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // A header's length is checked before it is believed: the largest claim must cost next to nothing.
 func TestLyingLengthsAreRefusedBeforeAllocation(t *testing.T) {
 	cases := []struct {
@@ -109,6 +120,7 @@ func TestLyingLengthsAreRefusedBeforeAllocation(t *testing.T) {
 		{"length 1", append([]byte{1}, make([]byte, 20)...), "header claims 1 bytes"},
 		{"length 2^64-1", bytes.Repeat([]byte{0xff}, 64), "header claims 18446744073709551615"},
 		{"length 100,000,001", binary.LittleEndian.AppendUint64(nil, 100_000_001), "at most 100000000"},
+		{"one byte longer than the file", append(binary.LittleEndian.AppendUint64(nil, 3), "{}"...), "header claims 3 bytes, file has 2"},
 		{"longer than the file", append(binary.LittleEndian.AppendUint64(nil, 99_000_000), "{}"...), "file has 2"},
 		{"Git LFS pointer", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\n"), "Git LFS pointer"},
 		{"HTML", []byte("<!DOCTYPE html><html>"), "HTML"},
@@ -226,6 +238,40 @@ func FuzzOpen(f *testing.F) {
 			c, _ := y.Bytes()
 			if !bytes.Equal(a, c) || fmt.Sprint(x.Shape) != fmt.Sprint(y.Shape) {
 				t.Fatalf("%q changed", s.Name)
+			}
+		}
+	})
+}
+
+// Broken copies of sound files: an error or a file that can be read whole, never a panic.
+func TestMangledFilesDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{
+		file(`{"a":{`+okTensor+`}}`, 8),
+		file(`{"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]},"a":{"dtype":"BOOL","shape":[],"data_offsets":[4,5]}}`, 5),
+		file(`{"\ud83d\ude00":{"dtype":"F8_E4M3","shape":[0,4],"data_offsets":[0,0]},"x":{"dtype":"I64","shape":[2,1],"data_offsets":[0,16]}}`, 16),
+	}, func(in []byte) {
+		f, err := openBytes(in)
+		if err != nil {
+			return
+		}
+		for _, i := range f.Tensors() {
+			x, _ := f.Tensor(i.Name)
+			x.Float32s()
+			x.Int64s()
+		}
+	})
+}
+
+func TestMangledIndexesDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{
+		[]byte(`{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}`),
+		[]byte("{\n  \"weight_map\": {\n    \"model.norm.weight\": \"x.safetensors\"\n  }\n}\n"),
+	}, func(in []byte) {
+		if files, err := parseIndex(in); err == nil {
+			for _, f := range files {
+				if !shardName(f) {
+					panic(f)
+				}
 			}
 		}
 	})

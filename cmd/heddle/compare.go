@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +35,7 @@ The reference is one rank in float64 with the same weights and batch. Exits with
 1e-12 (f64) or 1e-4 (f32), or where bytes or kept activations are not those of the closed forms in parity/formula.`
 }
 
-func (c *compareCmd) Run(env *cli.Env) error {
+func (c *compareCmd) Run(ctx context.Context, env *cli.Env) error {
 	cfg, err := modelOf(c.Model)
 	if err != nil {
 		return err
@@ -46,7 +48,24 @@ func (c *compareCmd) Run(env *cli.Env) error {
 	if c.DType == "f32" {
 		on.Type = tensor.F32
 	}
-	r, err := parity.Compare(parity.NewInput(cfg, c.Batch, c.Seq, 1, 1), schemes, on)
+	in := parity.NewInput(cfg, c.Batch, c.Seq, 1, 1)
+	if !c.Dry {
+		if err := fits(in, schemes, on.Type); err != nil {
+			return err
+		}
+	}
+	done := 0
+	r, err := parity.Compare(ctx, in, schemes, on, func(name string) {
+		if done++; env.Terminal {
+			fmt.Fprintf(env.Err, "\r%-60s", fmt.Sprintf("%d of %d: %s", done, len(schemes), name))
+		}
+	})
+	if env.Terminal {
+		fmt.Fprintf(env.Err, "\r%60s\r", "")
+	}
+	if errors.Is(err, context.Canceled) {
+		return cli.Exitf(cli.Signal+2, "compare: stopped before scheme %d of %d", done+1, len(schemes))
+	}
 	if err != nil {
 		return err
 	}
@@ -57,6 +76,35 @@ func (c *compareCmd) Run(env *cli.Env) error {
 		return cli.Exitf(cli.Check, "compare: %s", strings.Join(broken, "\n"))
 	}
 	return nil
+}
+
+// fits refuses a comparison that this machine's memory cannot hold.
+func fits(in parity.Input, schemes []parity.Scheme, t tensor.DType) error {
+	need, err := parity.Needs(in, schemes, t)
+	if err != nil {
+		return err
+	}
+	if have := memory(); have > 0 && need > have {
+		const gib = 1 << 30
+		return &cli.Error{Code: cli.Invalid, Err: fmt.Errorf("compare: all ranks together need about %.1f GiB, this machine has %.1f GiB free", float64(need)/gib, float64(have)/gib),
+			Hint: "--dry counts bytes and memory without computing"}
+	}
+	return nil
+}
+
+// memory is what the kernel says is available, 0 where it does not say.
+func memory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
 }
 
 // modelOf is compare's own small model, or the one that a config.json of transformers describes.

@@ -53,14 +53,7 @@ func TestCompareTellsNoiseAndCrossingsWithin80Columns(t *testing.T) {
 }
 
 func TestCompareDryNeedsNoMemory(t *testing.T) {
-	dir := t.TempDir()
-	big := `{"architectures":["Qwen3ForCausalLM"],"model_type":"qwen3","num_hidden_layers":36,"hidden_size":4096,"num_attention_heads":32,
-		"num_key_value_heads":8,"head_dim":128,"intermediate_size":12288,"vocab_size":151936,"max_position_embeddings":40960,"rms_norm_eps":1e-6,
-		"rope_theta":1000000,"tie_word_embeddings":false,"hidden_act":"silu","initializer_range":0.02,"attention_bias":false,"torch_dtype":"bfloat16"}`
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(big), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	code, out, errs := command("compare", "--dry", "--model", dir, "--seq", "4096", "--batch", "1", "--schemes", "megatron8,ulysses8", "--dtype", "f32", "--json")
+	code, out, errs := command("compare", "--dry", "--model", bigModel(t), "--seq", "4096", "--batch", "1", "--schemes", "megatron8,ulysses8", "--dtype", "f32", "--json")
 	var v struct {
 		Schemes   []map[string]any
 		Crossings []struct {
@@ -73,6 +66,29 @@ func TestCompareDryNeedsNoMemory(t *testing.T) {
 	if _, ok := v.Schemes[0]["loss"]; ok || v.Crossings[0].Tokens < 1000 {
 		t.Errorf("got %+v", v)
 	}
+}
+
+func TestCompareRefusesWhatDoesNotFitThisMachine(t *testing.T) {
+	if memory() == 0 {
+		t.Skip("this system does not say how much memory is available")
+	}
+	code, out, errs := command("compare", "--model", bigModel(t), "--schemes", "single")
+	if code != cli.Invalid || out != "" || !strings.Contains(errs, "need about") || !strings.Contains(errs, "--dry") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, out, errs)
+	}
+}
+
+// bigModel is a folder with the config.json of a model of 400 billion parameters.
+func bigModel(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	text := `{"architectures":["Qwen3ForCausalLM"],"model_type":"qwen3","num_hidden_layers":128,"hidden_size":16384,"num_attention_heads":128,
+		"num_key_value_heads":8,"head_dim":128,"intermediate_size":53248,"vocab_size":151936,"max_position_embeddings":40960,"rms_norm_eps":1e-6,
+		"rope_theta":1000000,"tie_word_embeddings":false,"hidden_act":"silu","initializer_range":0.02,"attention_bias":false,"torch_dtype":"bfloat16"}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func TestCompareRefusesWithTheNearestLegalValue(t *testing.T) {

@@ -44,9 +44,9 @@ func printSchemes(w io.Writer, c *parity.Comparison) {
 	}
 	fmt.Fprintln(w)
 	if loss != 0 {
-		fmt.Fprintf(w, "loss %.6f nats a token. Gradient error: of the worst tensor,\nmax|Δ| ÷ max|ref|, against one rank in float64. ", loss)
+		fmt.Fprintf(w, "Gradient error: of the worst tensor, max|Δ| ÷ max|ref|, against one rank in\nfloat64. Loss %.6f nats a token. ", loss)
 	}
-	fmt.Fprintf(w, "Memory: of the rank that holds\nmost; peak has weights and gradients in it. Received: by the rank that receives\nmost, in one step.\n")
+	fmt.Fprint(w, "Received: by the rank that receives most,\nin one step. Memory: of the rank that holds most; peak has weights, gradients.\n")
 }
 
 // unit is what the table's bytes are counted in.

@@ -30,6 +30,7 @@ type commands struct {
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
 	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
+	Verify    verifyCmd    `cmd:"" help:"Peers' answers (golden folders) beside those of any layout."`
 	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
 }
 

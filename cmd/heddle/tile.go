@@ -54,7 +54,7 @@ func (p pictured) show(env *cli.Env, result any, picture func() (draw.Picture, e
 }
 
 type tileLayoutCmd struct {
-	Layouts []string `arg:"" optional:"" help:"Layouts to compose: A B C means A∘B∘C. A shape alone is column-major."`
+	Layouts []string `arg:"" optional:"" help:"Layouts to compose: A B C means A∘B∘C. A shape alone is column-major; the first may be 'Sw<3,4,3> o 0 o (8,64):(64,1)'."`
 	Do      []string `sep:"none" placeholder:"OP" help:"Operations in order: coalesce, filter, right-inverse, left-inverse, tiled, 'complement N', 'slice COORD', 'divide L', 'product L'; by mode with sizes (4,_,8): compose-modes, divide-modes, product-modes, zipped-divide, zipped-product."`
 	Swizzle string   `placeholder:"B,M,S" help:"Swizzle the offsets."`
 	Atom    string   `placeholder:"SPEC" help:"Thread-value map of an instruction: wgmma/n16/bf16/C (or /A), mma/k16/bf16/A (B, C), matrix/x4/trans/registers (or /memory)."`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"heddle/internal/cli"
@@ -19,6 +20,7 @@ type traceCmd struct {
 type traceBubblesCmd struct {
 	Files  []string `arg:"" name:"file" help:"Nsight Systems SQLite export, PyTorch or JAX trace (.json, .json.gz), or heddle's trace.json. One file a rank." `
 	MinGap float64  `name:"min-gap-us" help:"List no gaps shorter than this. Totals count all."`
+	Max    int      `name:"max-gaps" default:"100000" help:"List no more gaps than this a device, the longest. 0 lists all."`
 	Top    int      `default:"5" help:"How many gaps, kernel pairs and steps to print a device."`
 	HTML   string   `name:"html" placeholder:"OUT" help:"Also write a page with a timeline to zoom into."`
 }
@@ -30,14 +32,15 @@ func (traceBubblesCmd) Help() string {
 }
 
 func (c *traceBubblesCmd) Run(env *cli.Env) error {
-	if c.MinGap < 0 || c.Top < 0 {
-		return cli.Exitf(cli.Usage, "trace: --min-gap-us %g --top %d: neither may be negative", c.MinGap, c.Top)
+	if c.MinGap < 0 || c.Top < 0 || c.Max < 0 {
+		return cli.Exitf(cli.Usage, "trace: --min-gap-us %g --top %d --max-gaps %d: none may be negative", c.MinGap, c.Top, c.Max)
 	}
+	debug.SetGCPercent(40) // large files: memory matters more than the few percent of time
 	timelines, failed, err := openTimelines(env, c.Files)
 	if err != nil {
 		return err
 	}
-	r := analyze.Bubbles(timelines, analyze.Options{MinGap: int64(c.MinGap * 1000)})
+	r := analyze.Bubbles(timelines, analyze.Options{MinGap: int64(c.MinGap * 1000), MaxGaps: c.Max})
 	r.Warnings = append(failed, r.Warnings...) // failed is never nil: it prints as a list
 	for _, w := range r.Warnings {
 		fmt.Fprintln(env.Err, "heddle: warning:", w)

@@ -64,6 +64,11 @@ func (m *meeting) post(w *World, o *comm.Op) {
 		w.Abort(err)
 		return
 	}
+	if o.Kind == comm.SendRecv { // whoever comes last copies, so that ranks may wait for sends and receives in any order
+		for _, p := range m.ops {
+			p.Received = move(p, m.ops, first)
+		}
+	}
 	close(m.stages[posted].done)
 }
 

@@ -37,6 +37,9 @@ func moveOf[T float32 | float64 | int32](o *comm.Op, ops []*comm.Op, half part) 
 	case comm.AllReduceSum, comm.AllReduceMax:
 		if half == second {
 			for i, p := range ops {
+				if i == o.Me { // it is there, and the others read it now
+					continue
+				}
 				lo, hi := comm.Chunk(len(dst), n, i)
 				m.take(i, dst[lo:hi], tensor.View[T](p.Dst)[lo:hi])
 			}
@@ -54,8 +57,8 @@ func moveOf[T float32 | float64 | int32](o *comm.Op, ops []*comm.Op, half part) 
 	case comm.AllToAll:
 		m.exchange(o, ops, dst)
 	case comm.Broadcast:
-		if o.Me != o.Root {
-			m.take(o.Root, dst, tensor.View[T](ops[o.Root].Src))
+		if src := ops[o.Root].Src; src.Mem != o.Dst.Mem { // the root in place has it already, and the others read it
+			m.take(o.Root, dst, tensor.View[T](src))
 		}
 	case comm.SendRecv:
 		if p := 1 - o.Me; len(dst) > 0 {

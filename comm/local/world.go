@@ -85,7 +85,7 @@ func (l *Leaf) Wait(o *comm.Op) error {
 	if err := l.pass(m, o, posted); err != nil {
 		return err
 	}
-	if o.Kind == comm.Barrier {
+	if o.Kind == comm.Barrier || o.Kind == comm.SendRecv {
 		w.leave(m, o)
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // tree builds what encoding/json's Unmarshal would, so that the two can be compared.
@@ -45,7 +47,7 @@ func whole(text string) (any, error) {
 func TestAcceptedTextHasItsValue(t *testing.T) {
 	for _, s := range []string{
 		`null`, ` true `, `false`, `0`, `-0`, `-12.5e+3`, `1E2`, `""`, `"a\"\\\/\b\f\n\r\tz"`, `"\u00e9\ud83d\ude00é😀"`, `[]`, `[ ]`, `{ }`,
-		`[1,[2,{"a":[]}], "x" ]`, "{\n\t\"a\" : 1 ,\r\n \"A\":2, \"\":3}", `"\u0000"`, `1.7976931348623157e308`, `5e-324`, `"` + strings.Repeat("x", 5000) + `"`,
+		`[1,[2,{"a":[]}], "x" ]`, "[" + strings.Repeat("{},[],", 100) + "0]", "{\n\t\"a\" : 1 ,\r\n \"A\":2, \"\":3}", `"\u0000"`, `1.7976931348623157e308`, `5e-324`, `"` + strings.Repeat("x", 5000) + `"`,
 	} {
 		got, err := whole(s)
 		if err != nil {
@@ -140,6 +142,17 @@ func FuzzReader(f *testing.F) {
 		}
 		if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 			t.Fatalf("got %#v, want %#v", got, want)
+		}
+	})
+}
+
+// Broken copies of texts: values and Skip agree on what is accepted, and nothing panics.
+func TestMangledTextsDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{[]byte(`{"a":[1,-2.5e3,"\ud83d\ude00"],"b":{"c":null}}`), []byte(`[true,false,{"x":"y\n"},0.5]`)}, func(in []byte) {
+		_, err := whole(string(in))
+		r := New(in)
+		if skip := errors.Join(r.Skip(), r.End()); (err == nil) != (skip == nil) && !strings.Contains(fmt.Sprint(err), "float64") {
+			panic(fmt.Sprint(err, skip))
 		}
 	})
 }

@@ -3,6 +3,8 @@ package hf
 import (
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // Each change to a sound configuration must be refused with an error that names the field.
@@ -119,6 +121,15 @@ func FuzzParse(f *testing.F) {
 		}
 		if _, err := c.Encode(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// Broken copies of published configurations: an error or a configuration with parameters, never a panic.
+func TestMangledConfigurationsDoNotPanic(t *testing.T) {
+	mangle.Run(t, [][]byte{[]byte(qwen3), []byte(llama32), []byte(qwen25), []byte(gpt2), []byte(moe)}, func(in []byte) {
+		if c, err := Parse(in); err == nil && c.Layers < 100 && c.Experts.Count < 100 && len(c.Params()) == 0 {
+			panic("no parameters")
 		}
 	})
 }

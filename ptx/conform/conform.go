@@ -27,8 +27,13 @@ type Program struct {
 
 // Run gives the program's result.
 func (p Program) Run(r ptx.Runner) ([]byte, error) {
+	return p.RunIn(&ptx.Module{Entries: []*ptx.Entry{p.Entry}}, r)
+}
+
+// RunIn runs the program as part of a module with others, so that a device compiles them together.
+func (p Program) RunIn(m *ptx.Module, r ptx.Runner) ([]byte, error) {
 	args, out := p.Args()
-	if err := r.Run(&ptx.Module{Entries: []*ptx.Entry{p.Entry}}, p.Launch, args); err != nil {
+	if err := r.Run(m, p.Launch, args); err != nil {
 		return nil, fmt.Errorf("conform: %s: %w", p.Name, err)
 	}
 	return out.Data, nil
@@ -40,7 +45,7 @@ func (p Program) Check(r ptx.Runner) error {
 	if err != nil {
 		return err
 	}
-	return p.same(got, p.Want())
+	return p.Same(got, p.Want())
 }
 
 // Differ compares the results of two Runners.
@@ -53,10 +58,11 @@ func (p Program) Differ(a, b ptx.Runner) error {
 	if err != nil {
 		return err
 	}
-	return p.same(x, y)
+	return p.Same(x, y)
 }
 
-func (p Program) same(got, want []byte) error {
+// Same tells whether two results agree, and where they do not.
+func (p Program) Same(got, want []byte) error {
 	if bytes.Equal(got, want) {
 		return nil
 	}

@@ -400,3 +400,80 @@ func descStep(w *warp, c *code) {
 	}
 	w.put64(c.d, &t)
 }
+
+func prmt(x, y, selector uint32) uint32 {
+	both, r := uint64(y)<<32|uint64(x), uint32(0)
+	for i := range 4 {
+		n := selector >> (4 * i) & 15
+		b := uint32(both>>(8*(n&7))) & 0xff
+		if n&8 != 0 { // the byte's sign, eight times
+			b = uint32(int32(b<<24)>>31) & 0xff
+		}
+		r |= b << (8 * i)
+	}
+	return r
+}
+
+// bfe takes the field of length bits from bit at on; both are used modulo 256, and what lies beyond bit 31 is zero.
+func bfe(x, at, length uint32) uint32 {
+	at, length = at&255, length&255
+	if at >= 32 {
+		return 0
+	}
+	x >>= at
+	if length < 32 {
+		x &= 1<<length - 1
+	}
+	return x
+}
+
+func apply3(f func(x, y, z uint32) uint32) op {
+	return func(w *warp, c *code) {
+		a, b, d := &w.r[c.a], &w.r[c.b], &w.r[c.c]
+		var t lanes32
+		for i := range t {
+			t[i] = f(a[i], b[i], d[i])
+		}
+		w.put(c.d, &t)
+	}
+}
+
+func madWide(w *warp, c *code) {
+	a, b, d := &w.r[c.a], &w.r[c.b], &w.d[c.c]
+	var t lanes64
+	for i := range t {
+		t[i] = uint64(a[i])*uint64(b[i]) + d[i]
+	}
+	w.put64(c.d, &t)
+}
+
+func compare64(f func(x, y uint64) bool) op {
+	return func(w *warp, c *code) {
+		a, b := &w.d[c.a], &w.d[c.b]
+		var t uint32
+		for i := range a {
+			if f(a[i], b[i]) {
+				t |= 1 << i
+			}
+		}
+		w.putP(c.d, t)
+	}
+}
+
+// toS32 converts with a rounding, saturating; NaN gives 0.
+func toS32(round func(float64) float64) op {
+	return apply1(func(x uint32) uint32 {
+		f := float64(f32(x))
+		if f != f {
+			return 0
+		}
+		return uint32(int32(min(max(round(f), math.MinInt32), math.MaxInt32)))
+	})
+}
+
+func packE4M3(hi, lo uint32) uint32 {
+	return uint32(num.SatE4M3(f32(hi)))<<8 | uint32(num.SatE4M3(f32(lo)))
+}
+func packE5M2(hi, lo uint32) uint32 {
+	return uint32(num.SatE5M2(f32(hi)))<<8 | uint32(num.SatE5M2(f32(lo)))
+}

@@ -24,4 +24,35 @@ func TestCopiesAndProductsAreAsDefined(t *testing.T) {
 	for _, p := range conform.Products() {
 		check(p.Program())
 	}
+	for seed := range int64(5) {
+		check(conform.WarpProduct(seed))
+	}
+	check(conform.Exchange())
+}
+
+// Random programs build, are clean, and give the same under every schedule; each family has many, and no two the same result.
+func TestRandomProgramsDoNotDependOnTheSchedule(t *testing.T) {
+	for _, family := range conform.Families() {
+		seen := map[string]bool{}
+		for seed := range int64(40) {
+			p, err := conform.Random(family, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Differ(emulate.Emulator{Seed: 1}, emulate.Emulator{Seed: 2, Async: emulate.Late, SMs: 1}); err != nil {
+				t.Error(err)
+			}
+			got, err := p.Run(emulate.Emulator{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[string(got)] = true
+		}
+		if len(seen) < 40 {
+			t.Errorf("%s: only %d different results of 40", family, len(seen))
+		}
+	}
+	if _, err := conform.Random("no such family", 1); err == nil {
+		t.Error("an unknown family passes")
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -110,5 +111,53 @@ func TestNeighbouringShadesDifferInLuminance(t *testing.T) {
 		if d := grey(i) - grey(i+1); d*d < 0.02*0.02 {
 			t.Errorf("shades %d and %d: %.3f and %.3f", i, (i+1)%Shades, grey(i), grey(i+1))
 		}
+	}
+}
+
+// Everything lies on the page, and the second row of panels starts below all of the first.
+func TestPanelsStayOnThePageAndApart(t *testing.T) {
+	p := picture()
+	tall := Panel{Title: "tall", Grid: &Grid{Cells: make([][]Cell, 9)}, Notes: []string{"the last line of the first row"}}
+	for i := range tall.Grid.Cells {
+		tall.Grid.Cells[i] = []Cell{{Text: "a rather wide cell", Shade: i}}
+	}
+	p.Rows[0] = append(p.Rows[0], tall, Panel{Title: "low"})
+	p.Rows = append(p.Rows, []Panel{{Title: "second row", Bar: &Bar{Unit: "bytes", Limit: 1, Segments: []Segment{{"much too much", 5, 2}}}, Notes: []string{"the end"}}})
+	var b bytes.Buffer
+	if err := p.SVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	wide, high := p.size()
+	bottom := map[string]float64{}
+	at, reach := [2]float64{}, 0.0
+	d := xml.NewDecoder(&b)
+	for token, err := d.Token(); err == nil; token, err = d.Token() {
+		switch x := token.(type) {
+		case xml.StartElement:
+			n := map[string]float64{}
+			for _, a := range x.Attr {
+				n[a.Name.Local], _ = strconv.ParseFloat(a.Value, 64)
+			}
+			at = [2]float64{n["x"], n["y"]}
+			if x.Name.Local == "rect" && (n["x"]+n["width"] > wide || n["y"]+n["height"] > high) {
+				t.Errorf("rectangle %v leaves the page of %.0f × %.0f", x.Attr, wide, high)
+			}
+			if x.Name.Local == "rect" && n["y"] > 0 && n["y"] < bottom["tall"]+9*cellHigh {
+				reach = max(reach, n["y"]+n["height"])
+			}
+		case xml.CharData:
+			if s := strings.TrimSpace(string(x)); s != "" {
+				bottom[s] = at[1]
+				if at[0]+textWidth(s, 6) > wide || at[1] > high-8 {
+					t.Errorf("text %q at %v leaves the page of %.0f × %.0f", s, at, wide, high)
+				}
+			}
+		}
+	}
+	if above := max(reach, bottom["the last line of the first row"]); bottom["second row"] < above+14 { // a title is 14 high
+		t.Errorf("the second row's title is at %.0f, the first row reaches %.0f", bottom["second row"], above)
+	}
+	if high > bottom["the end"]+2*margin || bottom["tall"] != bottom["low"] {
+		t.Errorf("the page is %.0f high, its last line is at %.0f; titles of one row at %.0f and %.0f", high, bottom["the end"], bottom["tall"], bottom["low"])
 	}
 }

@@ -23,6 +23,7 @@ type EpilogueResult struct {
 	Step     tile.Step     `json:"element"`
 	Swizzled StoreCost     `json:"swizzled"`
 	Plain    StoreCost     `json:"plain"`
+	Cured    *StoreCost    `json:"staggered,omitempty"` // 32-bit output: odd rows store the block 16 columns away first
 }
 
 // StoreCost is the wavefronts that one warp's stores of a chunk take.
@@ -58,6 +59,14 @@ func Epilogue(r EpilogueRequest) (EpilogueResult, error) {
 	if res.Swizzled, err = storeCost(e, res.Step.Warp); err != nil {
 		return res, err
 	}
+	if e.Out == 4 {
+		e.Staggered = true
+		cured, err := storeCost(e, res.Step.Warp)
+		if err != nil {
+			return res, err
+		}
+		res.Cured = &cured
+	}
 	res.Plain, err = storeCost(plain, res.Step.Warp)
 	return res, err
 }
@@ -81,8 +90,8 @@ func (r EpilogueResult) Picture() (draw.Picture, error) {
 			fmt.Sprintf("stores of one warp and chunk: %d instructions, %d wavefronts swizzled, %d plain, %d at least", r.Swizzled.Instructions, r.Swizzled.Wavefronts, r.Plain.Wavefronts, r.Plain.Least),
 		},
 	}
-	if r.Epilogue.Out == 4 && r.Swizzled.Wavefronts > r.Swizzled.Least {
-		p.Notes = append(p.Notes, "32-bit pairs leave two rows of a phase in the same 16-byte unit; swapping the pairs of odd rows between lanes before the store cures it")
+	if c := r.Cured; c != nil && c.Wavefronts < r.Swizzled.Wavefronts {
+		p.Notes = append(p.Notes, fmt.Sprintf("two rows of a phase still share a 16-byte unit; with odd rows storing the block 16 columns away first it takes %d wavefronts", c.Wavefronts))
 	}
 	p.Rows = [][]draw.Panel{{r.fragment(), r.unit()}, {r.chunk("3 · chunk, row-major", s.Plain, tile.SwizzleNone), r.chunk("3 · chunk, swizzled "+r.Mode, s.Byte, r.Epilogue.Mode)}}
 	return p, nil

@@ -14,7 +14,7 @@ const maxListed = 1 << 16
 
 // LayoutRequest names a layout: layouts to compose, operations on the result, a swizzle; or an atom's thread-value map.
 type LayoutRequest struct {
-	Layouts []string // a, b, c means a∘b∘c
+	Layouts []string // a, b, c means a∘b∘c; the first may be "Sw<3,4,3> o 0 o …"
 	Do      []string // "coalesce", "complement 64", "divide 4:2", … in order
 	Swizzle string   // B,M,S applied to the offsets
 	Atom    string   // "wgmma/n16/bf16/C", "mma/k16/bf16/A", "matrix/x4/memory"
@@ -43,10 +43,16 @@ func Layout(r LayoutRequest) (LayoutResult, error) {
 	if err != nil {
 		return LayoutResult{}, err
 	}
-	offset := 0
+	var outer tile.Composed // swizzle and offset in front of the first layout
+	if len(r.Layouts) > 0 {
+		if outer, err = tile.ParseComposed(r.Layouts[0]); err != nil {
+			return LayoutResult{}, err
+		}
+	}
+	offset := outer.Offset
 	for _, do := range r.Do {
 		if offset != 0 {
-			return LayoutResult{}, fmt.Errorf("tile: %q after a slice that starts at offset %d; hint: slice last", do, offset)
+			return LayoutResult{}, fmt.Errorf("tile: %q on a layout that starts at offset %d; hint: slice last", do, offset)
 		}
 		if l, offset, err = operate(l, do); err != nil {
 			return LayoutResult{}, err
@@ -65,30 +71,48 @@ func Layout(r LayoutRequest) (LayoutResult, error) {
 	if err != nil {
 		return LayoutResult{}, err
 	}
-	if r.Swizzle != "" {
-		s, err := tile.ParseSwizzle(r.Swizzle)
-		if err != nil {
-			return LayoutResult{}, err
-		}
-		res.Swizzle, res.Text = &s, tile.Composed{Swizzle: s, Offset: offset, Layout: l}.String()
-	} else if offset != 0 {
-		res.Text = fmt.Sprintf("%d + %v", offset, l)
+	if res.Swizzle, err = r.swizzle(outer.Swizzle); err != nil {
+		return LayoutResult{}, err
 	}
-	for i, x := range offsets {
-		if offsets[i] = offset + x; res.Swizzle != nil {
-			offsets[i] = res.Swizzle.Apply(offset + x)
-		}
-	}
-	res.Injective = distinct(offsets)
-	rows := 1
-	if l.Rank() > 1 {
-		rows = l.Mode(0).Size()
-	}
-	res.Table = make([][]int, rows)
-	for i, x := range offsets {
-		res.Table[i%rows] = append(res.Table[i%rows], x)
-	}
+	res.fill(offsets)
 	return res, nil
+}
+
+// swizzle is the one asked for, in front of the first layout or by itself; nil if none is.
+func (r LayoutRequest) swizzle(outer tile.Swizzle) (*tile.Swizzle, error) {
+	none := outer == tile.Swizzle{}
+	switch {
+	case r.Swizzle == "" && none:
+		return nil, nil
+	case r.Swizzle == "":
+		return &outer, nil
+	case !none:
+		return nil, fmt.Errorf("tile: two swizzles, %v and %s; hint: give one", outer, r.Swizzle)
+	}
+	s, err := tile.ParseSwizzle(r.Swizzle)
+	return &s, err
+}
+
+// fill completes the result from the layout's own offsets.
+func (r *LayoutResult) fill(offsets []int) {
+	place := tile.Composed{Offset: r.Offset, Layout: r.Layout}
+	switch {
+	case r.Swizzle != nil:
+		place.Swizzle = *r.Swizzle
+		r.Text = place.String()
+	case r.Offset != 0:
+		r.Text = fmt.Sprintf("%d + %v", r.Offset, r.Layout)
+	}
+	rows := 1
+	if r.Layout.Rank() > 1 {
+		rows = r.Layout.Mode(0).Size()
+	}
+	r.Table = make([][]int, rows)
+	for i, x := range offsets {
+		offsets[i] = place.Swizzle.Apply(r.Offset + x)
+		r.Table[i%rows] = append(r.Table[i%rows], offsets[i])
+	}
+	r.Injective = distinct(offsets)
 }
 
 func (r LayoutRequest) layout() (l tile.Layout, title string, err error) {
@@ -102,13 +126,16 @@ func (r LayoutRequest) layout() (l tile.Layout, title string, err error) {
 		return l, "", fmt.Errorf("tile: no layout; hint: (8,(2,4)):(2,(1,16)), or --atom wgmma/n16/bf16/C")
 	}
 	for i := len(r.Layouts) - 1; i >= 0; i-- { // a∘(b∘c): the innermost first
-		m, err := tile.Parse(r.Layouts[i])
+		m, err := tile.ParseComposed(r.Layouts[i])
 		if err != nil {
 			return l, "", err
 		}
+		if i > 0 && (m.Offset != 0 || m.Swizzle != tile.Swizzle{}) {
+			return l, "", fmt.Errorf("tile: %s inside a composition; hint: swizzle and offset belong in front of the first layout", r.Layouts[i])
+		}
 		if i == len(r.Layouts)-1 {
-			l = m
-		} else if l, err = tile.Compose(m, l); err != nil {
+			l = m.Layout
+		} else if l, err = tile.Compose(m.Layout, l); err != nil {
 			return l, "", err
 		}
 	}

@@ -41,6 +41,7 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 		{LayoutRequest{Layouts: []string{"(4,8):(8,1)"}, Do: []string{"right-inverse"}}, "(8,4):(4,1)"},
 		{LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"product (2,3):(3,1)", "filter"}}, "(4,2,3):(1,12,4)"},
 		{LayoutRequest{Layouts: []string{"(8,64):(64,1)"}, Swizzle: "3,3,3"}, "Sw<3,3,3> o 0 o (8,64):(64,1)"},
+		{LayoutRequest{Layouts: []string{"Sw<3,3,3> o 64 o (8,64):(64,1)", "(4,4):(1,8)"}}, "Sw<3,3,3> o 64 o (4,4):(64,1)"},
 	} {
 		r, err := Layout(c.r)
 		if err != nil || r.Text != c.want {
@@ -58,7 +59,10 @@ func TestLayoutComposesAndOperatesInOrder(t *testing.T) {
 				}
 			}
 		}
-		rendered(t, r.Picture)
+		text := rendered(t, r.Picture)
+		if one := len(r.Table) == 1; strings.Contains(text, "→ coordinate") != one || strings.Contains(text, "mode 0") == one {
+			t.Errorf("%s: axes are wrong in\n%s", r.Text, text)
+		}
 	}
 }
 
@@ -97,10 +101,15 @@ func TestSwizzleComparesSchemes(t *testing.T) {
 		}
 	}
 	text := rendered(t, r.Picture)
-	for _, want := range []string{"7.7", "[7.0]", "crossbar, plain: 32 wavefronts in 4 phases", "TMA, wgmma: 128B"} {
+	for _, want := range []string{"7.7", "[7.0]", "28-31", "\n   1   [1.0]   1.1    1.2    1.3    1.4    1.5    1.6    1.7", "\n   1    1.1   [1.0]   1.3    1.2    1.5    1.4    1.7    1.6", "crossbar, plain: 32 wavefronts in 4 phases", "TMA, wgmma: 128B"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	// Rows of 96 bytes, 128 apart: what lies between them is nobody's.
+	r, err = Swizzle(SwizzleRequest{Swizzle: "3,4,3", Rows: 8, RowBytes: 96, Pitch: 128, Write: "rows:16", Read: "rows:16"})
+	if text := rendered(t, r.Picture); err != nil || !strings.Contains(text, "\n   6                  6.4    6.5    6.2    6.3    6.0    6.1 \n") || strings.Contains(text, " 0.6") {
+		t.Errorf("padded rows: %v, got\n%s", err, text)
 	}
 	// Any warp access: 8 rows of 16 bytes at one column, 128 bytes apart, and nothing else; read twice as wide it would leave the buffer.
 	r, err = Swizzle(SwizzleRequest{Swizzle: "3,4,3", Rows: 8, RowBytes: 128, Write: "rows:16", Read: "8:128:16"})
@@ -124,7 +133,8 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 			t.Errorf("raster is estimated at %v, serpentine at %v", o.L2[0].HitRate, s.Chosen.L2[0].HitRate)
 		}
 	}
-	if text := rendered(t, s.Picture); !strings.Contains(text, "32 waves of 132") || !strings.Contains(text, "~hits at 30 MB") {
+	if text := rendered(t, s.Picture); !strings.Contains(text, "32 waves of 132") || !strings.Contains(text, "~hits at 30 MB") || !strings.Contains(text, "\nserpentine 12       [49.3]") ||
+		strings.Contains(text, "[130.1]") {
 		t.Errorf("got\n%s", text)
 	}
 
@@ -152,8 +162,16 @@ func TestScheduleAndDepthAndEpilogue(t *testing.T) {
 	if err != nil || e.Step.Lane != 23 || e.Step.Value != 32 || e.Step.Byte != 37*128+5*16+12 || e.Swizzled.Wavefronts != 16 || e.Plain.Wavefronts != 128 {
 		t.Fatalf("got %+v, %v", e, err)
 	}
-	if text := rendered(t, e.Picture); !strings.Contains(text, "[T23 d32]") || !strings.Contains(text, "[37:0-7]") {
-		t.Errorf("got\n%s", text)
+	f32, err := Epilogue(EpilogueRequest{Element: "100,200", DepthRequest: DepthRequest{In: "bf16", Out: "f32", Cluster: "2x1", Chip: tile.H200(),
+		Choice: tile.Choice{BM: 128, BN: 256, BK: 64, Warpgroups: 2, Buffers: 2}}})
+	if err != nil || f32.Swizzled.Wavefronts != 32 || f32.Cured == nil || f32.Cured.Wavefronts != 16 || !strings.Contains(rendered(t, f32.Picture), "takes 16 wavefronts") {
+		t.Errorf("32-bit output: got %+v, %v", f32, err)
+	}
+	text := rendered(t, e.Picture)
+	for _, want := range []string{"[T23 d32]", "[37:0-7]", "\n 32   T0 d32", "\n 47  T28 d34", "lane 21 → byte 4800", "64-71", "72-79", "\n 39 "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 
@@ -178,6 +196,9 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		"both":           layout(LayoutRequest{Atom: "mma", Layouts: []string{"4:1"}}),
 		"operation":      layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"weave"}}),
 		"after a slice":  layout(LayoutRequest{Layouts: []string{"(4,4)"}, Do: []string{"slice (_,1)", "coalesce"}}),
+		"two swizzles":   layout(LayoutRequest{Layouts: []string{"Sw<1,0,1> o 8:1"}, Swizzle: "1,0,1"}),
+		"inner swizzle":  layout(LayoutRequest{Layouts: []string{"8:1", "Sw<1,0,1> o 8:1"}}),
+		"offset, then":   layout(LayoutRequest{Layouts: []string{"3 o 8:1"}, Do: []string{"coalesce"}}),
 		"nested tiler":   layout(LayoutRequest{Layouts: []string{"4:1"}, Do: []string{"zipped-divide ((2,2))"}}),
 		"too large":      layout(LayoutRequest{Layouts: []string{"(200,200)"}}),
 		"huge":           layout(LayoutRequest{Layouts: []string{"(20000,20000)"}}),

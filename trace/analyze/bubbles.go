@@ -9,7 +9,8 @@ import (
 
 // Options of Bubbles. The zero value reports every gap.
 type Options struct {
-	MinGap int64 // ns; shorter gaps count in the totals but are not listed
+	MinGap  int64 // ns; shorter gaps count in the totals but are not listed
+	MaxGaps int   // how many to list a device, the longest; 0 for all
 }
 
 // Bubbles finds the gaps of every device of the timelines, their causes, and what follows.
@@ -26,6 +27,9 @@ func Bubbles(timelines []*Timeline, opt Options) *Report {
 		for _, id := range ids {
 			kernels += len(all[id].kernels)
 			if len(all[id].kernels) > 0 {
+				if n := all[id].processes; n > 1 {
+					r.Warnings = append(r.Warnings, fmt.Sprintf("%s: device %d has kernels of %d processes, which may be as many devices under one number", t.Source, id, n))
+				}
 				r.Devices = append(r.Devices, deviceOf(t, h, id, all[id], opt))
 			}
 		}
@@ -70,9 +74,8 @@ func deviceOf(t *Timeline, h *host, id int, s *deviceSpans, opt Options) Device 
 	comm := total(s.comm)
 	d := Device{Device: id, Name: t.Devices[id], File: t.Source, Kernels: len(s.kernels), Streams: s.streams, FirstNS: first,
 		BusyUS: micros(busy), SpanUS: micros(last - first), IdleUS: micros(last - first - busy), CopyUS: micros(total(s.copies)),
-		CommUS: micros(comm), OverlapUS: micros(comm - total(exposed)), Gaps: []Gap{}, Exposed: []Gap{}, Steps: []Total{}, spans: *s}
-	if t.Rank >= 0 {
-		rank := t.Rank
+		CommUS: micros(comm), OverlapUS: micros(comm - total(exposed)), Gaps: []Gap{}, Exposed: []Gap{}, Steps: []Total{}, spans: *s, timeline: t}
+	if rank := t.rankOf(id); rank >= 0 {
 		d.Rank = &rank
 	}
 	if h.first < h.last {
@@ -86,19 +89,26 @@ func deviceOf(t *Timeline, h *host, id int, s *deviceSpans, opt Options) Device 
 		slices.SortStableFunc(w, func(a, b Wait) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	d.count(j)
-	all := make([]Gap, 0, len(s.kernels))
-	for _, g := range s.gaps() {
-		before, after := s.work[g.before], s.work[g.after]
-		out := Gap{StartUS: micros(g.start - first), DurUS: micros(g.end - g.start), start: g.start, end: g.end,
-			Before: t.Names[before.Name], After: t.Names[after.Name], Stream: t.Streams[after.Stream].Name}
-		j.explain(g, &out)
-		all = append(all, out)
+	gaps, alone := s.gaps(), j.bareComm(exposed)
+	d.GapCount = len(gaps)
+	d.sum(j, gaps, alone)
+	d.Gaps, d.Exposed = []Gap{}, []Gap{}
+	for _, g := range longest(gaps, func(g gap) span { return g.span }, opt) {
+		d.Gaps = append(d.Gaps, j.gap(g, first))
 	}
-	bare := bareComm(j, exposed, first)
-	d.GapCount = len(all)
-	d.sum(all, bare)
-	d.Gaps, d.Exposed = longest(all, opt.MinGap), longest(bare, opt.MinGap)
+	for _, e := range longest(alone, func(e bare) span { return e.span }, opt) {
+		d.Exposed = append(d.Exposed, j.exposed(e, first))
+	}
 	return d
+}
+
+// gap judges a gap.
+func (j *judge) gap(g gap, first int64) Gap {
+	before, after := &j.d.work[g.before], &j.d.work[g.after]
+	out := Gap{StartUS: micros(g.start - first), DurUS: micros(g.end - g.start), start: g.start, end: g.end,
+		Before: j.t.Names[before.Name], After: j.t.Names[after.Name], Stream: j.t.Streams[after.Stream].Name}
+	j.explain(g, &out)
+	return out
 }
 
 // count counts copies, communication, and how kernels were launched.
@@ -128,56 +138,69 @@ func (d *Device) count(j *judge) {
 	}
 }
 
-// bareComm are the times in which only communication ran.
-func bareComm(j *judge, exposed []span, first int64) []Gap {
-	out := make([]Gap, 0, len(exposed))
-	at := 0 // the kernel that began last before the end of the time
-	running := -1
-	before := ""
+// bare is a time in which only communication ran. The rest indexes work, -1 for none.
+type bare struct {
+	span
+	before, running, after int // before and after communicate not, running does
+}
+
+func (j *judge) bareComm(exposed []span) []bare {
+	out := make([]bare, 0, len(exposed))
+	at, before, running := 0, -1, -1
 	for _, s := range exposed {
 		for ; at < len(j.d.kernels) && j.d.work[j.d.kernels[at]].Start < s.end; at++ {
-			w := j.d.work[j.d.kernels[at]]
-			if w.Kind == Comm {
-				running = j.d.kernels[at]
+			if k := j.d.kernels[at]; j.d.work[k].Kind == Comm {
+				running = k
 			} else {
-				before = j.t.Names[w.Name]
+				before = k
 			}
 		}
-		g := Gap{StartUS: micros(s.start - first), DurUS: micros(s.end - s.start), Cause: CauseComm, Before: before, start: s.start, end: s.end}
+		b := bare{s, before, running, -1}
 		for k := at; k < len(j.d.kernels); k++ {
-			if w := j.d.work[j.d.kernels[k]]; w.Kind != Comm {
-				g.After = j.t.Names[w.Name]
+			if j.d.work[j.d.kernels[k]].Kind != Comm {
+				b.after = j.d.kernels[k]
 				break
 			}
 		}
-		if running >= 0 {
-			w := j.d.work[running]
-			g.Stream = j.t.Streams[w.Stream].Name
-			g.Evidence = "only " + Short(j.t.Names[w.Name]) + " ran"
-			if call := j.h.launcher(w); call != nil {
-				corr := w.Corr
-				g.Corr, g.Step = &corr, j.h.stepAt(call.Start)
-			} else {
-				g.Step = j.h.stepAt(s.start)
-			}
-		}
-		out = append(out, g)
+		out = append(out, b)
 	}
 	return out
 }
 
-// longest sorts gaps by length, those of one length by time, and leaves out the shorter ones.
-func longest(gaps []Gap, least int64) []Gap {
+// exposed describes such a time.
+func (j *judge) exposed(b bare, first int64) Gap {
+	g := Gap{StartUS: micros(b.start - first), DurUS: micros(b.end - b.start), Cause: CauseComm, start: b.start, end: b.end}
+	if b.before >= 0 {
+		g.Before = j.t.Names[j.d.work[b.before].Name]
+	}
+	if b.after >= 0 {
+		g.After = j.t.Names[j.d.work[b.after].Name]
+	}
+	w := j.d.work[b.running]
+	g.Stream = j.t.Streams[w.Stream].Name
+	g.Evidence = "only " + Short(j.t.Names[w.Name]) + " ran"
+	g.Step = j.h.stepAt(b.start)
+	if call := j.h.launcher(w); call != nil {
+		corr := w.Corr
+		g.Corr, g.Step = &corr, j.h.stepAt(call.Start)
+	}
+	return g
+}
+
+// longest are the gaps to list, by length, those of one length by time.
+func longest[G any](gaps []G, of func(G) span, opt Options) []G {
 	order := make([]int, 0, len(gaps))
-	for i, g := range gaps {
-		if g.end-g.start >= least {
+	length := func(i int) int64 { s := of(gaps[i]); return s.end - s.start }
+	for i := range gaps {
+		if length(i) >= opt.MinGap {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(gaps[b].end-gaps[b].start, gaps[a].end-gaps[a].start), cmp.Compare(a, b))
-	})
-	out := make([]Gap, len(order))
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(length(b), length(a)), cmp.Compare(a, b)) })
+	if opt.MaxGaps > 0 && len(order) > opt.MaxGaps {
+		order = order[:opt.MaxGaps]
+	}
+	out := make([]G, len(order))
 	for i, k := range order {
 		out[i] = gaps[k]
 	}

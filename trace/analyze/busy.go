@@ -59,28 +59,38 @@ func subtract(a, b []span) (out []span) {
 
 // deviceSpans is the work of one device, by kind.
 type deviceSpans struct {
-	work    []Work // sorted by start
-	kernels []int  // in work
-	streams int
-	busy    []span // of kernels
-	comm    []span
-	compute []span // of kernels that do not communicate
-	copies  []span // and fills
-	graphs  []span
+	work      []Work // sorted by start
+	kernels   []int  // in work
+	streams   int
+	processes int
+	busy      []span // of kernels
+	comm      []span
+	compute   []span // of kernels that do not communicate
+	copies    []span // and fills
+	graphs    []span
 }
 
-// byDevice sorts the work of a timeline by device. Devices come by number.
+// byDevice sorts the work of a timeline by device and start. Devices come by number.
 func byDevice(t *Timeline) (ids []int, all map[int]*deviceSpans) {
 	all = map[int]*deviceSpans{}
+	sizes := map[int]int{}
 	for _, w := range t.Work {
-		id := t.Streams[w.Stream].Device
-		d := all[id]
-		if d == nil {
-			d = &deviceSpans{}
-			all[id] = d
-			ids = append(ids, id)
+		sizes[t.Streams[w.Stream].Device]++
+	}
+	for id, n := range sizes {
+		ids = append(ids, id)
+		all[id] = &deviceSpans{}
+		if len(sizes) == 1 {
+			all[id].work = t.Work // sorted in place
+		} else {
+			all[id].work = make([]Work, 0, n)
 		}
-		d.work = append(d.work, w)
+	}
+	for _, w := range t.Work {
+		if len(sizes) > 1 {
+			d := all[t.Streams[w.Stream].Device]
+			d.work = append(d.work, w)
+		}
 	}
 	slices.Sort(ids)
 	for _, d := range all {
@@ -95,7 +105,7 @@ func (d *deviceSpans) sort() {
 		slices.SortStableFunc(d.work, byStart)
 	}
 	var busy, comm, compute, copies, graphs []span
-	streams := map[uint32]bool{}
+	streams, processes := map[uint32]bool{}, map[uint32]bool{}
 	for i, w := range d.work {
 		s := span{w.Start, w.End}
 		switch w.Kind {
@@ -112,9 +122,9 @@ func (d *deviceSpans) sort() {
 		}
 		d.kernels = append(d.kernels, i)
 		busy = append(busy, s)
-		streams[w.Stream] = true
+		streams[w.Stream], processes[w.Process] = true, true
 	}
-	d.streams = len(streams)
+	d.streams, d.processes = len(streams), len(processes)
 	d.busy, d.comm, d.compute, d.copies, d.graphs = union(busy), union(comm), union(compute), union(copies), union(graphs)
 }
 

@@ -1,8 +1,6 @@
 package analyze
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // What counts as how much. Each is a choice, so each has its reason.
 const (
@@ -22,6 +20,7 @@ type judge struct {
 	linked bool              // some kernel's launch was recorded
 	waits  map[uint32][]Wait // by stream, in order
 	firsts map[uint32]int    // the first kernel of each name
+	quiet  bool              // only causes are wanted, no evidence
 }
 
 // explain fills in the cause of a gap and the evidence for it. The order is fixed:
@@ -68,7 +67,7 @@ func (j *judge) copied(g gap) int64 { return within(j.d.copies, g.start, g.end) 
 // late: when the last kernel had ended, the host had not yet begun to launch the next. What did its thread do?
 func (j *judge) late(g gap, call *Call, out *Gap) {
 	name := j.t.Names[call.Name]
-	lead := fmt.Sprintf("%s (correlation %d) began %s after the last kernel ended", name, call.Corr, length(call.Start-g.start))
+	lead := j.say("%s (correlation %d) began %s after the last kernel ended", name, call.Corr, j.length(call.Start-g.start))
 	window := span{g.start, call.Start}
 	copied := j.copied(g)
 	sync, previous := j.syncs(call, window)
@@ -77,17 +76,17 @@ func (j *judge) late(g gap, call *Call, out *Gap) {
 		covers := sync.Start <= g.start && sync.End >= g.start
 		if most(waited, window) || covers && call.Start-sync.End <= dispatch {
 			out.Cause, out.Call = CauseSync, j.t.Names[sync.Name]
-			out.Evidence = fmt.Sprintf("%s; %s returned %s before it", lead, out.Call, length(call.Start-sync.End))
+			out.Evidence = j.say("%s; %s returned %s before it", lead, out.Call, j.length(call.Start-sync.End))
 			j.inRange(call.Thread, window, out)
 			return
 		}
 	}
 	if moved := j.copyCall(call, window); most(copied, g.span) || moved != nil {
 		out.Cause = CauseCopy
-		out.Evidence = fmt.Sprintf("%s; copies took %s of the gap", lead, length(copied))
+		out.Evidence = j.say("%s; copies took %s of the gap", lead, j.length(copied))
 		if moved != nil {
 			out.Call = j.t.Names[moved.Name]
-			out.Evidence += fmt.Sprintf("; the host was in %s (correlation %d)", out.Call, moved.Corr)
+			out.Evidence += j.say("; the host was in %s (correlation %d)", out.Call, moved.Corr)
 		}
 		return
 	}
@@ -97,7 +96,7 @@ func (j *judge) late(g gap, call *Call, out *Gap) {
 	}
 	if previous != nil && call.Start-previous.End <= dispatch {
 		out.Cause, out.Call = CauseLaunch, name
-		out.Evidence = fmt.Sprintf("%s, %s after the previous launch call", lead, length(call.Start-previous.End))
+		out.Evidence = j.say("%s, %s after the previous launch call", lead, j.length(call.Start-previous.End))
 		j.inRange(call.Thread, span{previous.End, call.Start}, out)
 		return
 	}
@@ -108,7 +107,7 @@ func (j *judge) late(g gap, call *Call, out *Gap) {
 // launching: the launch itself took most of the gap.
 func (j *judge) launching(g gap, call *Call, lead string, out *Gap) {
 	out.Cause, out.Call = CauseLaunch, j.t.Names[call.Name]
-	out.Evidence = fmt.Sprintf("%s and took %s; the kernel began %s after it began", lead, length(call.End-call.Start), length(g.end-call.Start))
+	out.Evidence = j.say("%s and took %s; the kernel began %s after it began", lead, j.length(call.End-call.Start), j.length(g.end-call.Start))
 	switch {
 	case g.end-g.start > dispatch && call.End-call.Start > dispatch && j.isFirst(g.after):
 		out.Cause = CauseStartup
@@ -132,21 +131,44 @@ func (j *judge) isFirst(k int) bool {
 	return j.firsts[j.d.work[k].Name] == k
 }
 
-// syncs finds the last call that waited for the device in a window before call, and the launch before call, both on
-// its thread.
+// syncs finds the last call that waited for the device in a window before call, and the launch before call: on its
+// thread, or, if that one made no call about then, on the others of its process. Go's goroutines change threads, and
+// PyTorch launches the backward pass from another thread than the forward pass.
 func (j *judge) syncs(call *Call, window span) (sync, previous *Call) {
-	all := j.h.callsIn(call.Thread, window.start-dispatch, window.end)
-	for i := len(all) - 1; i >= 0; i-- {
-		c := &j.t.Calls[all[i]]
-		switch {
-		case c.Start >= call.Start:
-		case c.Kind == SyncCall && sync == nil && c.End >= window.start:
-			sync = c
-		case c.Kind == LaunchCall && previous == nil:
-			previous = c
+	calls := 0
+	look := func(thread uint32) {
+		all := j.h.callsIn(thread, window.start-dispatch, window.end)
+		for i := len(all) - 1; i >= 0; i-- {
+			c := &j.t.Calls[all[i]]
+			if c.Start >= call.Start {
+				continue
+			}
+			calls++
+			if c.Kind == SyncCall && c.End >= window.start && (sync == nil || c.End > sync.End) {
+				sync = c
+			}
+			if c.Kind == LaunchCall && (previous == nil || c.End > previous.End) {
+				previous = c
+			}
+		}
+	}
+	look(call.Thread)
+	if calls == 0 {
+		for _, th := range j.siblings(call.Thread) {
+			look(th)
 		}
 	}
 	return sync, previous
+}
+
+// siblings are the other threads of a thread's process, those with the most calls first, and no more than four.
+func (j *judge) siblings(thread uint32) (threads []uint32) {
+	for _, th := range j.h.busiest {
+		if th != thread && j.t.Threads[th].Process == j.t.Threads[thread].Process && len(threads) < 4 {
+			threads = append(threads, th)
+		}
+	}
+	return threads
 }
 
 // copyCall is a copying call that took most of the window: one that waits for its data.
@@ -169,31 +191,41 @@ func (j *judge) inRange(thread uint32, window span, out *Gap) {
 // hostWas says what the host did in a window: the longest call, the innermost range; of the launching thread, or, if
 // that one has nothing to say, of another of its process.
 func (j *judge) hostWas(call *Call, window span, out *Gap) {
-	threads := []uint32{call.Thread}
-	for _, th := range j.h.busiest {
-		if th != call.Thread && j.t.Threads[th].Process == j.t.Threads[call.Thread].Process && len(threads) < 5 {
-			threads = append(threads, th)
-		}
-	}
+	threads := append([]uint32{call.Thread}, j.siblings(call.Thread)...)
 	for _, th := range threads {
-		var longest *Call
-		for _, i := range j.h.callsIn(th, window.start, window.end) {
-			if c := &j.t.Calls[i]; c != call && (longest == nil || c.End-c.Start > longest.End-longest.Start) {
-				longest = c
-			}
-		}
+		name, took := j.callsMost(th, call, window)
 		j.inRange(th, window, out)
-		if longest != nil && most(min(longest.End, window.end)-max(longest.Start, window.start), window) {
-			out.Call = j.t.Names[longest.Name]
+		if most(took, window) {
+			out.Call = j.t.Names[name]
 		}
 		if isLoading(out.Call) {
 			out.Cause = CauseStartup
 		}
 		if out.Call != "" || out.Range != "" {
-			out.Evidence += "; " + j.t.Threads[th].Name + " was in " + joined(out.Call, out.Range)
+			if !j.quiet {
+				out.Evidence += "; " + j.t.Threads[th].Name + " was in " + joined(out.Call, out.Range)
+			}
 			return
 		}
 	}
+	if name, took := j.callsMost(call.Thread, call, window); took*10 >= window.end-window.start {
+		out.Call = j.t.Names[name]
+		out.Evidence += j.say("; %s of it in %s, most of the rest in nothing that was recorded", j.length(took), out.Call)
+	}
+}
+
+// callsMost is the name whose calls, but for the one given, take most of a window on a thread, and how much that is.
+func (j *judge) callsMost(thread uint32, but *Call, window span) (name uint32, took int64) {
+	sums := map[uint32]int64{}
+	for _, i := range j.h.callsIn(thread, window.start, window.end) {
+		c := &j.t.Calls[i]
+		if n := min(c.End, window.end) - max(c.Start, window.start); c != but && n > 0 {
+			if sums[c.Name] += n; sums[c.Name] > took {
+				name, took = c.Name, sums[c.Name]
+			}
+		}
+	}
+	return name, took
 }
 
 func joined(call, rng string) string {
@@ -208,106 +240,28 @@ func joined(call, rng string) string {
 
 // underWay: the launch call had begun but not returned when the last kernel ended.
 func (j *judge) underWay(g gap, call *Call, out *Gap) {
-	lead := fmt.Sprintf("%s (correlation %d) was under way for %s when the last kernel ended", j.t.Names[call.Name], call.Corr, length(g.start-call.Start))
+	lead := j.say("%s (correlation %d) was under way for %s when the last kernel ended", j.t.Names[call.Name], call.Corr, j.length(g.start-call.Start))
 	j.launching(g, call, lead, out)
 	if copied := j.copied(g); most(copied, g.span) {
 		out.Cause = CauseCopy
-		out.Evidence += fmt.Sprintf("; copies took %s of the gap", length(copied))
+		out.Evidence += j.say("; copies took %s of the gap", j.length(copied))
 	}
 	j.inRange(call.Thread, g.span, out)
 }
 
-// queued: the launch call had returned before the last kernel ended, or, if there is none, before the recording began.
-func (j *judge) queued(g gap, before, after *Work, call *Call, out *Gap) {
-	lead := "the launch was not recorded, so it came before the recording began"
-	if call != nil {
-		lead = fmt.Sprintf("queued %s before the last kernel ended (correlation %d)", length(g.start-call.End), call.Corr)
+// say is fmt.Sprintf, unless nobody will read it.
+func (j *judge) say(format string, args ...any) string {
+	if j.quiet {
+		return ""
 	}
-	other := before.Stream != after.Stream
-	wait := j.waitOf(after, call)
-	copied := j.copied(g)
-	own := j.copiedIn(g, after.Stream)
-	switch {
-	case own > 0 && (most(copied, g.span) || g.end-g.start-copied <= launchGap*int64(own+1)):
-		out.Cause, out.Evidence = CauseCopy, fmt.Sprintf("%s; %s in its own stream took %s of the gap", lead, plural(int64(own), "copy"), length(copied))
-	case most(copied, g.span):
-		out.Cause, out.Evidence = CauseDependency, fmt.Sprintf("%s; copies in another stream took %s of the gap", lead, length(copied))
-	case other && before.Kind == Comm && (wait || g.end-g.start > launchGap):
-		out.Cause, out.Evidence = CauseComm, lead+"; waited for communication in "+j.streamName(before.Stream)
-	case other && (wait || g.end-g.start > launchGap):
-		out.Cause, out.Evidence = CauseDependency, lead+"; waited for "+j.streamName(before.Stream)
-	case g.end-g.start <= launchGap:
-		out.Cause, out.Evidence = CauseLaunchGap, lead
-	default:
-		j.queuedLong(before, call, lead, out)
-	}
+	return fmt.Sprintf(format, args...)
 }
 
-// queuedLong: in the same stream, queued, and yet not started.
-func (j *judge) queuedLong(before *Work, call *Call, lead string, out *Gap) {
-	first := j.h.launcher(*before)
-	if first == nil || call == nil {
-		out.Cause, out.Evidence = CauseUnknown, lead
-		return
+func (j *judge) length(ns int64) string {
+	if j.quiet {
+		return ""
 	}
-	if first == call {
-		out.Cause, out.Evidence = CauseDependency, lead+"; both are nodes of one graph launch"
-		return
-	}
-	for _, i := range j.h.callsIn(call.Thread, first.End, call.Start) {
-		if j.t.Calls[i].Kind == RecordEvent {
-			out.Cause, out.Call = CauseLaunchGap, j.t.Names[j.t.Calls[i].Name]
-			out.Evidence = lead + "; an event is recorded between the two kernels"
-			return
-		}
-	}
-	out.Cause, out.Evidence = CauseUnknown, lead
-}
-
-// waitOf tells whether the stream was told to wait for another between its previous kernel's launch and this one's.
-func (j *judge) waitOf(after *Work, call *Call) bool {
-	if call == nil {
-		return false
-	}
-	waits := j.waits[after.Stream]
-	for i := len(waits) - 1; i >= 0; i-- {
-		if waits[i].Start <= call.Start {
-			return call.Start-waits[i].Start < 1_000_000
-		}
-	}
-	return false
-}
-
-// copiedIn counts the copies and fills in the gap that were in a stream.
-func (j *judge) copiedIn(g gap, stream uint32) (n int) {
-	for i := g.before; i < g.after; i++ { // copies that began before the last kernel were in another stream than it
-		if w := j.d.work[i]; !w.Kind.IsKernel() && w.Stream == stream && w.End > g.start {
-			n++
-		}
-	}
-	return n
-}
-
-func (j *judge) streamName(s uint32) string { return "stream " + j.t.Streams[s].Name }
-
-// noLaunches: no launch at all was recorded. On a CPU rank there are none: the thread that computes is the host.
-func (j *judge) noLaunches(g gap, out *Gap) {
-	if most(j.copied(g), g.span) {
-		out.Cause, out.Evidence = CauseCopy, fmt.Sprintf("copies took %s of the gap", length(j.copied(g)))
-		return
-	}
-	process := j.d.work[g.after].Process
-	for _, th := range j.h.busiest {
-		if j.t.Threads[th].Process != process {
-			continue
-		}
-		if r := j.h.rangeOver(th, g.start, g.end); r != nil {
-			out.Cause, out.Range = CauseHost, j.t.Names[r.Name]
-			out.Evidence = j.t.Threads[th].Name + " was in " + Short(out.Range)
-			return
-		}
-	}
-	out.Cause, out.Evidence = CauseUnknown, "no launch and no range of the host was recorded"
+	return length(ns)
 }
 
 // length prints a duration in µs or ms, to three digits.

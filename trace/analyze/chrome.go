@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"heddle/trace"
 )
@@ -18,6 +17,7 @@ type chrome struct {
 	kinds   []nameKind // of names, as far as they were asked for
 	streams rows
 	threads rows
+	groups  rows
 	key     []byte
 	heddle  bool
 	process map[string]string // names of processes, by pid
@@ -156,8 +156,22 @@ func (c *chrome) work(e *trace.Raw, kind WorkKind) {
 	}
 	bytes := argInt(e, "bytes", 0)
 	s := c.streamAt(int(dev), stream, bytes)
-	c.t.Work = append(c.t.Work, Work{Start: e.Start, End: e.Start + e.Dur, Corr: argInt(e, "correlation", noCorr),
-		Bytes: bytes, Name: name, Stream: s, Process: process, Kind: kind})
+	w := Work{Start: e.Start, End: e.Start + e.Dur, Corr: argInt(e, "correlation", noCorr), Bytes: bytes, Name: name, Stream: s, Process: process, Kind: kind}
+	if kind == Comm {
+		w.Group = c.group(e)
+	}
+	c.t.Work = append(c.t.Work, w)
+}
+
+// group is the group of ranks that a kernel communicates in: PyTorch says which ranks, or the group's name.
+func (c *chrome) group(e *trace.Raw) uint16 {
+	for _, arg := range []string{"Process Group Ranks", "Process Group Name", "group"} {
+		if v := e.Arg(arg); len(v) > 0 {
+			id, _ := c.groups.at(v)
+			return uint16(min(id+1, 1<<16-1))
+		}
+	}
+	return 0
 }
 
 func (c *chrome) streamAt(device int, stream []byte, bytes int64) uint32 {
@@ -249,80 +263,4 @@ func bytesAfter(b []byte, prefix string) []byte {
 		return rest
 	}
 	return b
-}
-
-// finish resolves what needed the whole file: names, JAX's devices, the time that all times are relative to.
-func (c *chrome) finish(scan *trace.Scan) {
-	t := c.t
-	t.Format = "Kineto"
-	switch {
-	case c.heddle:
-		t.Format = "heddle"
-	case c.resolvePlain():
-		t.Format = "JAX"
-	case len(t.Work) == 0 && len(t.Calls) == 0:
-		t.Format = "Chrome trace"
-	}
-	t.Names = c.names.all
-	for i := range t.Threads {
-		key := t.Threads[i].Name
-		pid, _, _ := strings.Cut(key, "/")
-		switch {
-		case c.thread[key] != "":
-			t.Threads[i].Name = c.thread[key]
-		case c.process[pid] != "":
-			t.Threads[i].Name = c.process[pid] + " " + key
-		}
-	}
-	if c.heddle {
-		for i := range t.Streams {
-			key := strconv.Itoa(t.Streams[i].Device) + "/" + t.Streams[i].Name
-			if name := c.thread[key]; name != "" {
-				t.Streams[i].Name = name
-			}
-			t.Devices[t.Streams[i].Device] = fmt.Sprintf("rank %d", t.Streams[i].Device)
-		}
-	}
-	if rank, ok := trace.ParseInt([]byte(scan.Meta["distributedInfo.rank"])); ok {
-		t.Rank = int(rank)
-	}
-	if base, ok := trace.ParseInt([]byte(scan.Meta["baseTimeNanoseconds"])); ok && base > 0 {
-		t.shift(base)
-	}
-	for _, stack := range c.open {
-		for range stack {
-			t.drop("begin without end")
-		}
-	}
-	if scan.Malformed > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("%d malformed pieces skipped, the first at byte %d", scan.Malformed, scan.FirstBad))
-	}
-	if scan.Truncated {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("the file ends in the middle, at byte %d, after %d events; what follows is of that part", scan.Offset, scan.Events))
-	}
-}
-
-// shift moves all times. A base that would overflow is ignored.
-func (t *Timeline) shift(by int64) {
-	const far = 1 << 62
-	for _, w := range t.Work {
-		if by > far || w.End > far || w.Start < -far {
-			return
-		}
-	}
-	for i := range t.Work {
-		t.Work[i].Start += by
-		t.Work[i].End += by
-	}
-	for i := range t.Calls {
-		t.Calls[i].Start += by
-		t.Calls[i].End += by
-	}
-	for i := range t.Ranges {
-		t.Ranges[i].Start += by
-		t.Ranges[i].End += by
-	}
-	for i := range t.Waits {
-		t.Waits[i].Start += by
-	}
 }

@@ -60,6 +60,9 @@ func eventsOf(t *Timeline, first int, ranks map[int]int) (out []trace.Event) {
 			devices[launchKey{w.Process, w.Corr}] = s.Device
 			e.Args = append(e.Args, trace.Int("correlation", w.Corr))
 		}
+		if w.Group != 0 {
+			e.Args = append(e.Args, trace.Text("group", t.Groups[w.Group]))
+		}
 		if w.Bytes != 0 {
 			e.Args = append(e.Args, trace.Int("bytes", w.Bytes))
 		}

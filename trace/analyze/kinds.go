@@ -49,7 +49,7 @@ func isLoading(call string) bool {
 // Short is a C++ name without return type, namespaces, template arguments and parameters, which make it long. Other
 // names stay as they are.
 func Short(name string) string {
-	if !strings.ContainsAny(name, "<(") || strings.Contains(name, ".py(") || strings.Contains(name, " (") && !strings.HasPrefix(name, "void ") {
+	if !strings.ContainsAny(name, "<(") || strings.HasPrefix(name, "<") || strings.Contains(name, ".py(") || strings.Contains(name, " (") && !strings.HasPrefix(name, "void ") {
 		return name
 	}
 	s := strings.ReplaceAll(strings.TrimPrefix(name, "void "), "(anonymous namespace)::", "")

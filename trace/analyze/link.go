@@ -12,23 +12,31 @@ type host struct {
 	ranges  [][]int32 // by thread: ranges by start, longer first
 	parents []int32   // of a range: the innermost one that began before it and was still open, or -1
 	steps   []int32   // ranges that are steps, by start
-	launch  map[launchKey]int32
-	busiest []uint32 // threads by number of calls
-	first   int64    // first and last event of the host
+	links   []link    // calls by what they may have launched
+	busiest []uint32  // threads by number of calls
+	first   int64     // first and last event of the host
 	last    int64
 }
 
+// launchKey is a correlation id, which counts within a process.
 type launchKey struct {
 	process uint32
 	corr    int64
 }
 
+type link struct {
+	launchKey
+	call int32
+}
+
 func newHost(t *Timeline) *host {
-	h := &host{t: t, calls: make([][]int32, len(t.Threads)), ranges: make([][]int32, len(t.Threads)), parents: make([]int32, len(t.Ranges)), launch: make(map[launchKey]int32, len(t.Calls))}
+	h := &host{t: t, calls: make([][]int32, len(t.Threads)), ranges: make([][]int32, len(t.Threads)), parents: make([]int32, len(t.Ranges)), links: make([]link, 0, len(t.Calls))}
 	h.first, h.last = 1<<63-1, -1<<63
 	for i, c := range t.Calls {
 		h.calls[c.Thread] = append(h.calls[c.Thread], int32(i))
-		h.link(i, c)
+		if c.Corr != noCorr {
+			h.links = append(h.links, link{launchKey{t.Threads[c.Thread].Process, c.Corr}, int32(i)})
+		}
 		h.first, h.last = min(h.first, c.Start), max(h.last, c.End)
 	}
 	for i, r := range t.Ranges {
@@ -37,6 +45,9 @@ func newHost(t *Timeline) *host {
 			h.steps = append(h.steps, int32(i))
 		}
 		h.first, h.last = min(h.first, r.Start), max(h.last, r.End)
+	}
+	if !slices.IsSortedFunc(h.links, h.byLink) {
+		slices.SortFunc(h.links, h.byLink)
 	}
 	for th := range t.Threads {
 		byStart := func(a, b int32) int { return cmp.Compare(t.Calls[a].Start, t.Calls[b].Start) }
@@ -51,21 +62,20 @@ func newHost(t *Timeline) *host {
 	return h
 }
 
-// link remembers the call that a correlation id stands for. One id may sit on two calls (the runtime's and the
-// driver's below it) or be none of a launch: a launch goes before another call, the outer before the inner.
-func (h *host) link(i int, c Call) {
-	if c.Corr == noCorr {
-		return
+// byLink sorts calls by correlation id. One id may sit on two calls (the runtime's and the driver's below it) or be
+// none of a launch: a launch goes before another call, the outer before the inner.
+func (h *host) byLink(a, b link) int {
+	if a.launchKey != b.launchKey {
+		return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.corr, b.corr))
 	}
-	key := launchKey{h.t.Threads[c.Thread].Process, c.Corr}
-	old, ok := h.launch[key]
-	if ok {
-		was := h.t.Calls[old]
-		if starts(was.Kind) && !starts(c.Kind) || starts(was.Kind) == starts(c.Kind) && was.Start <= c.Start {
-			return
+	x, y := h.t.Calls[a.call], h.t.Calls[b.call]
+	if starts(x.Kind) != starts(y.Kind) {
+		if starts(x.Kind) {
+			return -1
 		}
+		return 1
 	}
-	h.launch[key] = int32(i)
+	return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(a.call, b.call))
 }
 
 // starts tells whether a call of that kind puts work into a stream.
@@ -76,10 +86,14 @@ func (h *host) launcher(w Work) *Call {
 	if w.Corr == noCorr {
 		return nil
 	}
-	if i, ok := h.launch[launchKey{w.Process, w.Corr}]; ok {
-		return &h.t.Calls[i]
+	key := launchKey{w.Process, w.Corr}
+	i, ok := slices.BinarySearchFunc(h.links, key, func(l link, k launchKey) int {
+		return cmp.Or(cmp.Compare(l.process, k.process), cmp.Compare(l.corr, k.corr))
+	})
+	if !ok {
+		return nil
 	}
-	return nil
+	return &h.t.Calls[h.links[i].call]
 }
 
 func (h *host) byStart(a, b int32) int {

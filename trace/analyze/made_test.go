@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 // run was written around it.
 type run struct {
 	at     float64 // the host's clock
+	thread int     // that calls
 	free   map[int]float64
 	corr   int
 	events []made
@@ -29,6 +31,7 @@ type made struct {
 	stream      int
 	corr        int
 	on          int // the stream waited for
+	thread      int
 }
 
 func newRun() *run { return &run{free: map[int]float64{}, corr: 100} }
@@ -36,7 +39,7 @@ func newRun() *run { return &run{free: map[int]float64{}, corr: 100} }
 // call is a call of the host.
 func (r *run) call(name string, dur float64) (corr int) {
 	r.corr++
-	r.events = append(r.events, made{table: "RUNTIME", name: name, start: r.at, dur: dur, corr: r.corr})
+	r.events = append(r.events, made{table: "RUNTIME", name: name, start: r.at, dur: dur, corr: r.corr, thread: r.thread})
 	r.at += dur
 	return r.corr
 }
@@ -89,7 +92,7 @@ func (r *run) kineto() []byte {
 			b.WriteString(",")
 		}
 		cat := map[string]string{"KERNEL": "kernel", "RUNTIME": "cuda_runtime", "MEMCPY": "gpu_memcpy", "NVTX": "user_annotation", "SYNC": "cuda_sync"}[e.table]
-		pid, tid := 77, 77
+		pid, tid := 77, 77+e.thread
 		args := fmt.Sprintf(`"External id": 1, "correlation": %d`, e.corr)
 		if e.table != "RUNTIME" && e.table != "NVTX" {
 			pid, tid = 0, e.stream
@@ -137,7 +140,7 @@ func (r *run) nsight(t testing.TB, suffix string) []byte {
 		case "KERNEL":
 			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL$ VALUES (?,?,0,?,?,?,?,?)`, start, end, e.stream, e.corr, pid, id(e.name), id(e.name))
 		case "RUNTIME":
-			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME$ VALUES (?,?,?,?,?)`, start, end, tid, e.corr, id(e.name+"_v7000"))
+			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME$ VALUES (?,?,?,?,?)`, start, end, tid+e.thread, e.corr, id(e.name+"_v7000"))
 		case "MEMCPY":
 			exec(`INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY$ VALUES (?,?,0,?,?,?,4096,1)`, start, end, e.stream, e.corr, pid)
 		case "SYNC":
@@ -182,6 +185,14 @@ var bubbles = []struct {
 			r.launch(7, "gemm", 300)
 			r.sync(7)
 			r.within("next", func() { r.at += 20 })
+		}
+	}, CauseSync, false, "cudaStreamSynchronize"},
+	{"wait on another thread each time", func(r *run) {
+		for range 5 {
+			r.launch(7, "gemm", 300)
+			r.sync(7)
+			r.thread++ // as a goroutine may that is not locked to a thread
+			r.at += 20
 		}
 	}, CauseSync, false, "cudaStreamSynchronize"},
 	{"tiny kernels", func(r *run) {
@@ -309,7 +320,7 @@ func TestACPURankIsIdleInItsPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := Bubbles([]*Timeline{readBytes(t, b.Bytes())}, Options{}).Devices[0]
-	if d.Device != 2 || d.Name != "rank 2" || d.Kernels != 3 || d.Streams != 2 || ns(d.BusyUS) != 220_000 || ns(d.IdleUS) != 720_000 || ns(d.CommUS) != 100_000 || ns(d.OverlapUS) != 10_000 {
+	if d.Device != 2 || *d.Rank != 2 || d.Kernels != 3 || d.Streams != 2 || ns(d.BusyUS) != 220_000 || ns(d.IdleUS) != 720_000 || ns(d.CommUS) != 100_000 || ns(d.OverlapUS) != 10_000 {
 		t.Errorf("got %+v", d)
 	}
 	if g := d.Gaps[0]; len(d.Gaps) != 1 || g.Cause != CauseHost || g.Range != "load batch" || g.Step != "step 1" || g.Before != "matmul" || g.After != "softmax" {
@@ -342,5 +353,48 @@ func TestWhoWaitedForWhom(t *testing.T) {
 	}
 	if len(got.Waits) != 2 || got.Waits[0] != (WaitFor{Rank: 0, For: 1, Count: 10, US: 4000}) || got.Ranks[1].Label != "rank 1" {
 		t.Errorf("got %+v", got.Waits)
+	}
+}
+
+// Two groups of two among four ranks: kernels of one name match within their group. Ranks 1 and 3 come late, rank 3
+// later; the groups share no rank, so each has a clock of its own.
+func TestGroupsMatchWithinThemselves(t *testing.T) {
+	var b bytes.Buffer
+	var recs []*trace.Recorder
+	for rank := range 4 {
+		rec := trace.NewRecorder(rank)
+		group := fmt.Sprint("[", rank/2*2, ", ", rank/2*2+1, "]")
+		clock := int64(rank/2) * 1_000_000_000
+		for i := range int64(5) {
+			late := int64(rank%2) * int64(rank) * 100_000
+			rec.Span(trace.Collectives, "all-reduce", trace.Collective, clock+i*2_000_000+late, 1_000_000-late, trace.Text("group", group))
+		}
+		recs = append(recs, rec)
+	}
+	if err := trace.Write(&b, recs...); err != nil {
+		t.Fatal(err)
+	}
+	got := Bubbles([]*Timeline{readBytes(t, b.Bytes())}, Options{}).Ranks
+	want := []WaitFor{{Rank: 2, For: 3, Count: 5, US: 1500}, {Rank: 0, For: 1, Count: 5, US: 500}}
+	if got == nil || got.Collectives != 10 || got.Unmatched != 0 || got.Straggler != 3 || !slices.Equal(got.Waits, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestShortNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::F<float>, at::detail::Array<char*, 3>>(int, F)": "vectorized_elementwise_kernel",
+		"void (anonymous namespace)::elementwise_kernel_with_index<int>(int)":                                                                 "elementwise_kernel_with_index",
+		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)":                                                          "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+		"void cutlass::Kernel<cutlass_80_tensorop_bf16_s16816gemm<x>>(Params)":                                                                "cutlass_80_tensorop_bf16_s16816gemm",
+		"nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT":                                                                                           "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT",
+		"torch/nn/modules/module.py(1743): _call_impl":                                                                                        "torch/nn/modules/module.py(1743): _call_impl",
+		"<string>(1): <module>":            "<string>(1): <module>",
+		"Memcpy HtoD (Pageable -> Device)": "Memcpy HtoD (Pageable -> Device)",
+		"":                                 "", "(": "(", "a::": "a::", "<<<": "<<<",
+	} {
+		if got := Short(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
 	}
 }

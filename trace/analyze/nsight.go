@@ -42,7 +42,7 @@ func readNsight(r io.ReaderAt, size int64) (*Timeline, error) {
 	n.work()
 	n.calls()
 	n.ranges()
-	n.t.Names = n.names.all
+	n.t.Names, n.t.Groups = n.names.all, []string{""}
 	if n.t.Read == 0 && n.table("CUPTI_ACTIVITY_KIND_KERNEL") == nil {
 		n.t.Warnings = append(n.t.Warnings, "no table CUPTI_ACTIVITY_KIND_KERNEL; hint: record with nsys profile --trace=cuda,nvtx")
 	}

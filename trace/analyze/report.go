@@ -50,7 +50,8 @@ type Device struct {
 	Pairs     []Pair  `json:"pairs"`
 	Steps     []Total `json:"steps"`
 
-	spans deviceSpans
+	spans    deviceSpans
+	timeline *Timeline
 }
 
 // Gap is a time in which no kernel ran, or, in Exposed, none but communication.

@@ -20,6 +20,7 @@ type Timeline struct {
 	Calls    []Call  // of the driver and its runtime, on hosts
 	Ranges   []Range // named by people or frameworks, on hosts
 	Waits    []Wait
+	Groups   []string       // of ranks that communicate; the first is unnamed
 	Devices  map[int]string // names of the devices that the file describes
 	Warnings []string
 	Read     int64            // events or rows that were looked at
@@ -47,6 +48,7 @@ type Work struct {
 	Name       uint32 // in Names
 	Stream     uint32 // in Streams
 	Process    uint32 // whose correlation id it is
+	Group      uint16 // in Groups, of communication
 	Kind       WorkKind
 }
 
@@ -170,6 +172,16 @@ func (r *rows) at(key []byte) (id uint32, fresh bool) {
 	r.id = id
 	return id, !ok
 }
+
+// rankOf is the rank that a device belongs to, -1 if the file does not say. In heddle's files a device is a rank.
+func (t *Timeline) rankOf(device int) int {
+	if t.Format == heddleFormat {
+		return device
+	}
+	return t.Rank
+}
+
+const heddleFormat = "heddle"
 
 // drop counts an event that was not kept.
 func (t *Timeline) drop(reason string) {

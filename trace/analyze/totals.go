@@ -6,49 +6,64 @@ import (
 )
 
 // sum adds up gaps by cause, by kernel pair and by step.
-func (d *Device) sum(gaps, exposed []Gap) {
-	type pairKey struct{ before, after string }
-	pairs := map[pairKey]*Pair{}
-	causes := map[pairKey]map[Cause]float64{}
+func (d *Device) sum(j *judge, gaps []gap, alone []bare) {
+	pairs := map[pairKey]*pairSum{}
 	steps := map[string]*Total{}
 	byCause := map[Cause]*Total{}
+	j.quiet = true
 	for _, g := range gaps {
-		key := pairKey{g.Before, g.After}
+		out := j.gap(g, 0)
+		key := pairKey{j.d.work[g.before].Name, j.d.work[g.after].Name}
 		if pairs[key] == nil {
-			pairs[key] = &Pair{Before: g.Before, After: g.After}
-			causes[key] = map[Cause]float64{}
+			pairs[key] = &pairSum{us: map[Cause]float64{}}
 		}
-		pairs[key].Count++
-		pairs[key].US += g.DurUS
-		causes[key][g.Cause] += g.DurUS
-		if g.Step != "" {
-			addTo(steps, g.Step, Total{Step: g.Step}, g.DurUS)
+		pairs[key].count++
+		pairs[key].us[out.Cause] += out.DurUS
+		if out.Step != "" {
+			addTo(steps, out.Step, Total{Step: out.Step}, out.DurUS)
 		}
-		addTo(byCause, g.Cause, Total{Cause: string(g.Cause)}, g.DurUS)
+		addTo(byCause, out.Cause, Total{Cause: string(out.Cause)}, out.DurUS)
 	}
+	j.quiet = false
 	d.Causes = sorted(byCause)
-	if len(exposed) > 0 {
-		t := Total{Cause: string(CauseComm), Busy: true, Count: len(exposed)}
-		for _, g := range exposed {
-			t.US += g.DurUS
+	if len(alone) > 0 {
+		t := Total{Cause: string(CauseComm), Busy: true, Count: len(alone)}
+		for _, b := range alone {
+			t.US += micros(b.end - b.start)
 		}
 		d.Causes = append(d.Causes, t)
 		sortTotals(d.Causes)
 	}
 	d.Steps = sorted(steps)
-	d.Pairs = []Pair{}
-	for key, p := range pairs {
-		p.US = rounded(p.US)
-		for c, us := range causes[key] {
-			if most := causes[key][p.Cause]; us > most || us == most && c < p.Cause {
+	d.Pairs = pairsOf(pairs, j.t.Names)
+}
+
+type pairKey struct{ before, after uint32 } // names
+
+type pairSum struct {
+	count int
+	us    map[Cause]float64
+}
+
+// pairsOf lists the pairs with the most time between them first, and no more than a thousand.
+func pairsOf(sums map[pairKey]*pairSum, names []string) []Pair {
+	const most = 1000
+	out := make([]Pair, 0, len(sums))
+	for key, sum := range sums {
+		p := Pair{Before: names[key.before], After: names[key.after], Count: sum.count}
+		for c, us := range sum.us {
+			p.US += us
+			if top := sum.us[p.Cause]; us > top || us == top && c < p.Cause {
 				p.Cause = c
 			}
 		}
-		d.Pairs = append(d.Pairs, *p)
+		p.US = rounded(p.US)
+		out = append(out, p)
 	}
-	slices.SortFunc(d.Pairs, func(a, b Pair) int {
+	slices.SortFunc(out, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(b.US, a.US), cmp.Compare(a.Before, b.Before), cmp.Compare(a.After, b.After))
 	})
+	return out[:min(most, len(out))]
 }
 
 func addTo[K comparable](m map[K]*Total, key K, fresh Total, us float64) {

@@ -14,7 +14,8 @@ import (
 //	o[b,i,a,d] = Σ_j exp(s[j] − lse[b,i,a]) · v[b,j,g,d]
 //
 // keeping one tile of scores and a packed copy of one head's keys and values to
-// a thread: ScratchLen elements, linear in Sk. scratch may be nil or of that
+// a thread: ScratchLen elements, linear in Sk. One query, as in generation, packs
+// a tile at a time and reads only the keys it sees. scratch may be nil or of that
 // length. Tensors that do not fit the shape panic with an *Error.
 func Forward[T Float](p *blas.Pool, s Shape, t Tensors[T], scratch []T) {
 	s.fill()
@@ -66,7 +67,16 @@ func tiles(sk int) int { return (sk + keyTile - 1) / keyTile }
 
 func forwardLen[T Float](p *blas.Pool, s *Shape) int {
 	packed := blas.PackedLen[T](p, s.D, keyTile) + blas.PackedLen[T](p, keyTile, s.D)
-	return forwardRows*(keyTile+s.D+2) + tiles(s.Sk)*packed
+	return forwardRows*(keyTile+s.D+2) + kept(s)*packed
+}
+
+// kept is how many tiles of keys stay packed: all of them, or, when there is one
+// query and every tile is read once, the one at work.
+func kept(s *Shape) int {
+	if s.Sq == 1 {
+		return min(1, tiles(s.Sk))
+	}
+	return tiles(s.Sk)
 }
 
 func (f *forward[T]) carve(mem []T) {
@@ -79,13 +89,39 @@ func (f *forward[T]) carve(mem []T) {
 	f.kLen, f.vLen = blas.PackedLen[T](f.pool, s.D, keyTile), blas.PackedLen[T](f.pool, keyTile, s.D)
 	f.scores, f.out = take(forwardRows*keyTile), take(forwardRows*s.D)
 	f.top, f.sum = take(forwardRows), take(forwardRows)
-	f.keys, f.values = take(tiles(s.Sk)*f.kLen), take(tiles(s.Sk)*f.vLen)
+	f.keys, f.values = take(kept(s)*f.kLen), take(kept(s)*f.vLen)
+}
+
+// rows are n queries that share the keys of a head: row r is query i+r of head
+// a, or, when there is one query, that query's head a+r.
+type rows struct{ b, i, a, n int }
+
+// row is where row r is in a [B, Sq, A] tensor.
+func (s *Shape) row(w rows, r int) int {
+	heads := s.G * s.R
+	if s.Sq == 1 {
+		return w.b*heads + w.a + r
+	}
+	return (w.b*s.Sq+w.i+r)*heads + w.a
 }
 
 // head does all queries of the R heads that read key head g of sequence b.
 func (f *forward[T]) head(b, g int) {
 	s := f.s
-	f.pack(b, g)
+	if s.Sq == 1 {
+		seen := s.visible(b, 0, 0)
+		for a := 0; a < s.R; a += forwardRows {
+			n := min(forwardRows, s.R-a)
+			for r := range n {
+				f.count[r] = seen
+			}
+			f.queries(rows{b, 0, g*s.R + a, n}, g)
+		}
+		return
+	}
+	for j := 0; j < s.Sk; j += keyTile {
+		f.pack(b, g, j)
+	}
 	for i := 0; i < s.Sq; i += forwardRows {
 		n := min(forwardRows, s.Sq-i)
 		from := 0
@@ -94,43 +130,47 @@ func (f *forward[T]) head(b, g int) {
 			f.count[r] = from
 		}
 		for a := g * s.R; a < (g+1)*s.R; a++ {
-			f.queries(b, a, i, n)
+			f.queries(rows{b, i, a, n}, g)
 		}
 	}
 }
 
-// pack packs every tile of the head's keys and values once for all queries.
-func (f *forward[T]) pack(b, g int) {
+// pack packs the keys and values of the tile from key j.
+func (f *forward[T]) pack(b, g, j int) {
 	s := f.s
-	for j := 0; j < s.Sk; j += keyTile {
-		n, at := min(keyTile, s.Sk-j), b*s.KBatch+j*s.KRow+g*s.D
-		k, v := f.packed(j, n)
-		blas.PackB(f.pool, k, f.t.K[at:], s.KRow, true)
-		blas.PackB(f.pool, v, f.t.V[at:], s.KRow, false)
-	}
+	at := b*s.KBatch + j*s.KRow + g*s.D
+	k, v := f.packed(j)
+	blas.PackB(f.pool, k, f.t.K[at:], s.KRow, true)
+	blas.PackB(f.pool, v, f.t.V[at:], s.KRow, false)
 }
 
-// packed points keyB and valB at the tile of n keys from j.
-func (f *forward[T]) packed(j, n int) (k, v *blas.PackedB[T]) {
-	t, d := j/keyTile, f.s.D
+// packed points keyB and valB at the tile from key j.
+func (f *forward[T]) packed(j int) (k, v *blas.PackedB[T]) {
+	t, d, n := j/keyTile%kept(f.s), f.s.D, min(keyTile, f.s.Sk-j)
 	f.keyB.Reuse(f.pool, f.keys[t*f.kLen:(t+1)*f.kLen], d, n)
 	f.valB.Reuse(f.pool, f.values[t*f.vLen:(t+1)*f.vLen], n, d)
 	return &f.keyB, &f.valB
 }
 
-// queries does n queries from i of head a.
-func (f *forward[T]) queries(b, a, i, n int) {
-	s := f.s
+// queries does rows of key head g.
+func (f *forward[T]) queries(w rows, g int) {
+	s, n := f.s, w.n
 	top, sum := f.top[:n], f.sum[:n]
 	for r := range n {
 		top[r], sum[r] = T(math.Inf(-1)), 0
 	}
 	clear(f.out[:n*s.D])
-	q := f.t.Q[b*s.QBatch+i*s.QRow+a*s.D:]
+	q, step := f.t.Q[w.b*s.QBatch+w.i*s.QRow+w.a*s.D:], s.QRow
+	if s.Sq == 1 {
+		step = s.D
+	}
 	for j, last := 0, f.count[n-1]; j < last; j += keyTile {
-		k, v := f.packed(j, min(keyTile, s.Sk-j))
+		if s.Sq == 1 {
+			f.pack(w.b, g, j)
+		}
+		k, v := f.packed(j)
 		cols := min(keyTile, last-j)
-		blas.Gemm(f.pool, f.product(n, cols, s.D, q, s.QRow, k, f.scores, keyTile))
+		blas.Gemm(f.pool, f.product(n, cols, s.D, q, step, k, f.scores, keyTile))
 		for r := range n {
 			f.row(r, j, cols)
 		}
@@ -138,7 +178,7 @@ func (f *forward[T]) queries(b, a, i, n int) {
 		pv.Accumulate = true
 		blas.Gemm(f.pool, pv)
 	}
-	f.store(b, a, i, n)
+	f.store(w)
 }
 
 func (f *forward[T]) product(m, n, k int, a []T, lda int, b *blas.PackedB[T], c []T, ldc int) *blas.Params[T] {
@@ -168,11 +208,10 @@ func (f *forward[T]) row(r, j, cols int) {
 }
 
 // store divides by the sums and writes o and lse.
-func (f *forward[T]) store(b, a, i, n int) {
+func (f *forward[T]) store(w rows) {
 	s := f.s
-	heads := s.G * s.R
-	for r := range n {
-		at := (b*s.Sq+i+r)*heads + a
+	for r := range w.n {
+		at := s.row(w, r)
 		o := f.t.O[at*s.D:][:s.D]
 		if f.count[r] == 0 {
 			clear(o)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 )
 
@@ -207,5 +208,30 @@ func TestNoAllocation(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() { Gemm(p, g) }); n != 0 {
 			t.Errorf("%v: %g allocations a product, want 0", set, n)
 		}
+	}
+}
+
+// A panic on any worker reaches the caller of Run, and the pool works on.
+func TestPanicsReachTheCaller(t *testing.T) {
+	p := NewPool(3)
+	defer p.Close()
+	for bad := range 6 {
+		func() {
+			defer func() {
+				if v := recover(); v != bad {
+					t.Errorf("recovered %v, want %d", v, bad)
+				}
+			}()
+			p.Run(6, func(_, i int) {
+				if i == bad {
+					panic(i)
+				}
+			})
+		}()
+	}
+	var n atomic.Int32
+	p.Run(6, func(int, int) { n.Add(1) })
+	if n.Load() != 6 {
+		t.Errorf("%d calls after panics, want 6", n.Load())
 	}
 }

@@ -48,7 +48,6 @@ type block struct{ batch, i0, i1, j0, j1 int }
 type loops[T Float] struct {
 	g    *Params[T]
 	kern *kernel[T]
-	sc   scratch[T]
 }
 
 // run cuts the work into windows of C and computes them on the pool. Workers

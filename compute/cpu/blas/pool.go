@@ -1,8 +1,8 @@
 package blas
 
 import (
-	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Pool is a fixed set of threads with the packing scratch they need. It serves
@@ -15,9 +15,13 @@ type Pool struct {
 	workers []*Pool   // a pool of one thread for each thread; the pool itself when it has one
 	work    chan task // nil when there is one thread
 	wait    sync.WaitGroup
+	fault   atomic.Pointer[fault]
 	f32     local[float32]
 	f64     local[float64]
 }
+
+// fault is what a worker panicked with.
+type fault struct{ value any }
 
 // local is what a thread has for one element type.
 type local[T Float] struct {
@@ -57,7 +61,7 @@ func NewPoolFor(set Set, threads int) *Pool {
 	for i := range threads {
 		p.workers = append(p.workers, solo(set))
 		if i > 0 {
-			go worker(p.work, &p.wait)
+			go p.worker()
 		}
 	}
 	return p
@@ -75,12 +79,22 @@ func newPool(set Set) *Pool {
 	return p
 }
 
-func worker(work chan task, wait *sync.WaitGroup) {
-	for t := range work {
-		for i := t.from; i < t.end; i += t.step {
-			t.f(t.worker, i)
+func (p *Pool) worker() {
+	for t := range p.work {
+		p.share(t)
+	}
+}
+
+// share does a worker's share; a panic is kept for the caller of Run.
+func (p *Pool) share(t task) {
+	defer p.wait.Done()
+	defer func() {
+		if v := recover(); v != nil {
+			p.fault.CompareAndSwap(nil, &fault{v})
 		}
-		wait.Done()
+	}()
+	for i := t.from; i < t.end; i += t.step {
+		t.f(t.worker, i)
 	}
 }
 
@@ -102,7 +116,7 @@ func (p *Pool) Close() {
 
 // Run calls f(worker, i) for i = 0 … n−1 and returns when all are done. Worker
 // w takes i = w, w+threads, …. f must not use p itself, but may use
-// p.Worker(worker).
+// p.Worker(worker). A panic of f reaches the caller of Run, once all have ended.
 func (p *Pool) Run(n int, f func(worker, i int)) {
 	helpers := min(len(p.workers), n) - 1
 	if helpers <= 0 {
@@ -111,13 +125,21 @@ func (p *Pool) Run(n int, f func(worker, i int)) {
 		}
 		return
 	}
+	p.fault.Store(nil) // one may be left from a Run whose caller's own share panicked
 	p.wait.Add(helpers)
 	for w := 1; w <= helpers; w++ {
 		p.work <- task{f: f, worker: w, from: w, step: len(p.workers), end: n}
 	}
+	p.own(n, f)
+	if v := p.fault.Swap(nil); v != nil {
+		panic(v.value)
+	}
+}
+
+// own does the caller's share and waits for the others, also when f panics.
+func (p *Pool) own(n int, f func(worker, i int)) {
+	defer p.wait.Wait()
 	for i := 0; i < n; i += len(p.workers) {
 		f(0, i)
 	}
-	p.wait.Wait()
-	runtime.KeepAlive(p)
 }

@@ -33,6 +33,7 @@ import (
 var (
 	events  = flag.Int("events", 10_000, "events in the files that are read")
 	rounds  = flag.Int("rounds", 3, "how often each is measured; the best counts")
+	large   = flag.Int("large", 0, "with -results: also measure the command on a JSON file of so many events")
 	results = flag.String("results", "", "write the measurements to this file")
 )
 
@@ -257,10 +258,19 @@ func TestSameAsPythonAndHowMuchFaster(t *testing.T) {
 	}
 }
 
+// write writes the run as JSON, and gzipped if packed has a name.
 func write(t testing.TB, plain, packed string, kernels []made) {
 	f, err := os.Create(plain)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if packed == "" {
+		b := bufio.NewWriterSize(f, 1<<20)
+		kineto(b, kernels)
+		if err := firstOf(b.Flush(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	g, err := os.Create(packed)
 	if err != nil {
@@ -280,27 +290,28 @@ func save(t *testing.T, all []measurement, file string) {
 	if out, err := exec.Command("go", "build", "-o", binary, "heddle/cmd/heddle").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	peak := func(args ...string) float64 {
-		cmd := exec.Command(binary, append([]string{"trace", "bubbles"}, args...)...)
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
-		return float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
-	}
 	out := struct {
 		Command      string        `json:"command"`
 		Date         string        `json:"date"`
 		Machine      string        `json:"machine"`
+		Load         string        `json:"load_average"` // others at work make all times longer
 		Go           string        `json:"go"`
 		Python       string        `json:"python"`
 		Rounds       int           `json:"rounds"`
 		Measurements []measurement `json:"measurements"`
-		PeakText     float64       `json:"bubbles_peak_mb"`
-		PeakJSON     float64       `json:"bubbles_json_peak_mb"`
+		Commands     []commandCost `json:"heddle_trace_bubbles"`
 	}{
-		Command: fmt.Sprintf("go test ./trace/analyze/peer -run Python -events %d -rounds %d -results %s", *events, *rounds, *results),
+		Command: fmt.Sprintf("go test ./trace/analyze/peer -run Python -timeout 60m -events %d -rounds %d -large %d -results %s", *events, *rounds, *large, *results),
 		Date:    time.Now().UTC().Format("2006-01-02"), Machine: machine(), Go: runtime.Version(), Rounds: *rounds, Measurements: all,
-		PeakText: peak(file), PeakJSON: peak("--json", file),
+		Commands: []commandCost{cost(t, binary, *events, file), cost(t, binary, *events, file, "--json")},
+	}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		out.Load = strings.Join(strings.Fields(string(b))[:3], " ")
+	}
+	if *large > 0 {
+		big := filepath.Join(t.TempDir(), "large.json")
+		write(t, big, "", run(*large/5))
+		out.Commands = append(out.Commands, cost(t, binary, *large, big), cost(t, binary, *large, big, "--json"))
 	}
 	if v, err := exec.Command("python3", "-V").Output(); err == nil {
 		out.Python = strings.TrimSpace(string(v))
@@ -315,7 +326,34 @@ func save(t *testing.T, all []measurement, file string) {
 	if err := os.WriteFile(*results, append(b, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("peak memory: %.0f MB, with --json %.0f MB", out.PeakText, out.PeakJSON)
+}
+
+// commandCost is what one run of the command took, as a process.
+type commandCost struct {
+	Flags   []string `json:"flags,omitempty"`
+	Events  int      `json:"events"`
+	Bytes   int64    `json:"bytes"`
+	Seconds float64  `json:"seconds"`
+	CPU     float64  `json:"cpu_seconds"`
+	PeakMB  float64  `json:"peak_mb"` // resident
+}
+
+func cost(t *testing.T, binary string, events int, file string, flags ...string) commandCost {
+	st, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, append([]string{"trace", "bubbles", file}, flags...)...)
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began).Seconds()
+	s := cmd.ProcessState
+	c := commandCost{Flags: flags, Events: events, Bytes: st.Size(), Seconds: took, CPU: (s.UserTime() + s.SystemTime()).Seconds(),
+		PeakMB: float64(s.SysUsage().(*syscall.Rusage).Maxrss) / 1024}
+	t.Logf("%+v", c)
+	return c
 }
 
 func machine() string {
