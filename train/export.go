@@ -1,11 +1,18 @@
 package train
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 
 	"heddle/checkpoint/safetensors"
 	"heddle/model"
 	"heddle/param"
+	"heddle/token"
 )
 
 // Whole joins the ranks' parts of every parameter in the memory of this process.
@@ -47,4 +54,40 @@ func (w *Whole) WriteHF(path string, t param.Table) error {
 	return safetensors.WriteFile(path, specs, safetensors.HF(), func(s safetensors.Spec, sink *safetensors.Sink) error {
 		return sink.Float32s(w.Values[rows[s.Name].Name])
 	})
+}
+
+// writeTokenizerConfig writes tokenizer_config.json. A model that started from a folder keeps that folder's, and its chat template. Otherwise the file
+// names the class that takes tokenizer.json as it stands: without it AutoTokenizer goes by model_type, puts Qwen's rule for cutting words in place of
+// ours, and text becomes other ids than those trained on.
+func writeTokenizerConfig(dir, init string, t *token.Tokenizer) error {
+	const config, template = "tokenizer_config.json", "chat_template.jinja"
+	copied := false
+	for _, name := range [...]string{config, template} {
+		text, err := os.ReadFile(filepath.Join(init, name))
+		switch {
+		case init == "", errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // nothing to keep, or a .gguf file
+			continue
+		case err != nil:
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return err
+		}
+		copied = copied || name == config
+	}
+	if copied {
+		return nil
+	}
+	fields := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false}
+	if end, ok := t.Separator(); ok {
+		fields["eos_token"] = string(t.Token(end))
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(fields); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, config), text.Bytes(), 0o644)
 }

@@ -157,11 +157,18 @@ func (f *Folder) model(j *Job, r *Result) error {
 		if err := r.Weights.WriteHF(filepath.Join(dir, "model.safetensors"), table); err != nil {
 			return err
 		}
-		text, err := j.Config.Model.ToHF(j.Config.Seq).Encode()
+		config := j.Config.Model.ToHF(j.Config.Seq)
+		if end, ok := j.Tokenizer.Separator(); ok {
+			config.EOS = []int{int(end)} // what the model was trained to predict after a document
+		}
+		text, err := config.Encode()
 		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
+			return err
+		}
+		if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
 			return err
 		}
 		return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))

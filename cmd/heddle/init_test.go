@@ -24,7 +24,7 @@ func TestRunStartsFromAFolder(t *testing.T) {
 	if code != cli.OK {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
-	for _, name := range []string{"model.safetensors", "config.json", "tokenizer.json"} {
+	for _, name := range []string{"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"} {
 		a, errA := os.ReadFile(filepath.Join(first, "model", name))
 		b, errB := os.ReadFile(filepath.Join(still, "model", name))
 		if errA != nil || errB != nil || !bytes.Equal(a, b) {

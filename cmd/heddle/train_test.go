@@ -65,10 +65,17 @@ func TestTrainLeavesAModelAndSaysWhatHappened(t *testing.T) {
 	if s.Steps != 4 || s.Tokens != 4*4*32 || s.ValBPB == nil || *s.ValBPB <= 0 || len(s.Collectives) == 0 || s.Memory.Peak <= s.Memory.Held || s.RunDir != out {
 		t.Errorf("got %s", stdout)
 	}
-	for _, name := range []string{"config.yaml", "env.json", "metrics.jsonl", "loss.svg", "trace.json", "model/model.safetensors", "model/config.json", "model/tokenizer.json"} {
+	for _, name := range []string{"config.yaml", "env.json", "metrics.jsonl", "loss.svg", "trace.json", "model/model.safetensors", "model/config.json", "model/tokenizer.json", "model/tokenizer_config.json"} {
 		if st, err := os.Stat(filepath.Join(out, name)); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	config, _ := os.ReadFile(filepath.Join(out, "model", "tokenizer_config.json"))
+	if want := `"tokenizer_class": "PreTrainedTokenizerFast"`; !strings.Contains(string(config), want) || !strings.Contains(string(config), `"eos_token": "<|endoftext|>"`) {
+		t.Errorf("tokenizer_config.json is %s, want %s and the separator as end", config, want)
+	}
+	if hfConfig, _ := os.ReadFile(filepath.Join(out, "model", "config.json")); strings.Contains(string(hfConfig), `"eos_token_id": null`) {
+		t.Errorf("config.json has no end of text: %s", hfConfig)
 	}
 	metrics, _ := os.ReadFile(filepath.Join(out, "metrics.jsonl"))
 	if n := strings.Count(string(metrics), "train/loss"); n != 4 {
