@@ -88,7 +88,7 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	case c.EvalBytes < 0:
 		return nil, fmt.Errorf("train: eval_bytes is %d, want 0 or more", c.EvalBytes)
 	case c.Samples >= c.Seq:
-		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d", c.Samples, c.Seq)
+		return nil, fmt.Errorf("train: samples of %d tokens do not fit a sequence of %d; hint: samples=%d", c.Samples, c.Seq, c.Seq/2)
 	}
 	if c.Init != "" {
 		if err := c.adopt(); err != nil {

@@ -27,7 +27,8 @@ type compareCmd struct {
 
 func (compareCmd) Help() string {
 	return `heddle compare --schemes single,megatron2,ulysses2,megatron4,ulysses4
-    what sequence parallelism does: gradients beside one rank's, bytes, memory, time, and where the two cross over
+    what sequence parallelism does: gradients beside one rank's, bytes, memory,
+    time, and where the two cross over
 heddle compare --dry --model ./Qwen3-8B/config.json --seq 8192 --schemes megatron8,ulysses8,fsdp8 --dtype f32
     bytes and memory of a model that need not fit here
 

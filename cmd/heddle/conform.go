@@ -23,9 +23,11 @@ type kernelsConformCmd struct {
 
 func (kernelsConformCmd) Help() string {
 	return `heddle kernels conform --alone
-    TMA copies and matrix products on the emulator against their definitions, random programs under two schedules
+    TMA copies and matrix products on the emulator against their definitions,
+    random programs under two schedules
 heddle kernels conform --programs 2000 --json
-    the same programs on the GPU and on the emulator: bits equal, approximations within their ulps`
+    the same programs on the GPU and on the emulator: bits equal, approximations
+    within their ulps`
 }
 
 type conformFamily struct {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/cpu"
 
@@ -49,10 +50,31 @@ func (c *doctorCmd) Run(ctx context.Context, env *cli.Env) error {
 				if !f.OK {
 					mark = "absent "
 				}
-				fmt.Fprintf(w, "%s%-10s %s\n%19s%s\n", mark, f.Name, f.Found, "", f.Follows)
+				fmt.Fprintf(w, "%s%-10s %s\n%18s%s\n", mark, f.Name, wrapped(f.Found, 18), "", wrapped("→ "+f.Follows, 20))
 			}
 		})
 	})
+}
+
+// wrapped breaks text into lines of 80 columns, the further ones indented.
+func wrapped(text string, indent int) string {
+	var b strings.Builder
+	col := indent
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case col+1+n > 80:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			col = indent
+		default:
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(word)
+		col += n
+	}
+	return b.String()
 }
 
 func (c *doctorCmd) look() diagnosis {

@@ -34,7 +34,9 @@ type kernelsListCmd struct{}
 
 func (kernelsListCmd) Help() string {
 	return `heddle kernels list
-heddle kernels list --json`
+    name, tile, threads, cluster and shared memory of every kernel
+heddle kernels list --json
+    the same as {"kernels": [...]}`
 }
 
 type listedKernel struct {
@@ -71,7 +73,9 @@ type kernelsPTXCmd struct {
 
 func (kernelsPTXCmd) Help() string {
 	return `heddle kernels ptx gemm
-heddle kernels ptx row-sum | ptxas -arch=sm_90 -v -`
+    the PTX of the GEMM
+heddle kernels ptx row-sum | ptxas -arch=sm_90 -v -
+    from a pipe to NVIDIA's assembler`
 }
 
 func (c *kernelsPTXCmd) Run(env *cli.Env) error {
@@ -267,7 +271,8 @@ type kernelsAssembleCmd struct {
 
 func (kernelsAssembleCmd) Help() string {
 	return `heddle kernels assemble
-    every kernel; needs ptxas in PATH (pip install nvidia-cuda-nvcc), looks at main loops where nvdisasm is there too
+    every kernel; needs ptxas in PATH (pip install nvidia-cuda-nvcc), looks at
+    main loops where nvdisasm is there too
 heddle kernels assemble gemm --json`
 }
 

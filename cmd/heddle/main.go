@@ -21,17 +21,17 @@ type commands struct {
 	JSON  bool   `help:"Print the result as one JSON object on stdout."`
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
-	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
-	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
-	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
-	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
 	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
-	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
-	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
 	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
-	Verify    verifyCmd    `cmd:"" help:"Peers' answers (golden folders) beside those of any layout."`
 	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
+	Verify    verifyCmd    `cmd:"" help:"Peers' answers (golden folders) beside those of any layout."`
+	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
+	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
+	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
+	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
+	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
+	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 type versionCmd struct{}
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		return exited
 	}
 	if err != nil {
-		return env.Report(&cli.Error{Code: cli.Usage, Err: err, Hint: "heddle --help"})
+		return env.Report(&cli.Error{Code: cli.Usage, Err: err, Hint: helpFor(err)})
 	}
 	env.JSON = c.JSON
 	env.Terminal = isTerminal(errw)
@@ -82,6 +82,14 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		return cli.OK // a closed pipe is the reader's choice
 	}
 	return env.Report(err)
+}
+
+// helpFor is the help of the verb that was understood so far.
+func helpFor(err error) string {
+	if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context != nil && p.Context.Selected() != nil {
+		return p.Context.Selected().FullPath() + " --help"
+	}
+	return "heddle --help"
 }
 
 func isTerminal(w io.Writer) bool {

@@ -57,7 +57,7 @@ func (c *trainCmd) folder(job *train.Job, cfg train.Config, from cli.Origins, ar
 		p.talk("passed over: %v\n", d)
 	}
 	if err != nil {
-		return nil, cli.Exit(cli.Invalid, err)
+		return nil, &cli.Error{Code: cli.Invalid, Err: err, Hint: stepsOf(c.Resume)}
 	}
 	if err := job.Resume(saved, c.Allow, p.talk); err != nil {
 		saved.Close()
@@ -69,4 +69,19 @@ func (c *trainCmd) folder(job *train.Job, cfg train.Config, from cli.Origins, ar
 		return nil, err
 	}
 	return f, f.Save(job)
+}
+
+// stepsOf names the steps that a run can go on from.
+func stepsOf(run string) string {
+	marks, _ := filepath.Glob(filepath.Join(run, "checkpoints", "step-*", "COMPLETE"))
+	var steps []string
+	for _, m := range marks {
+		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(m)), "step-")); err == nil {
+			steps = append(steps, strconv.Itoa(n))
+		}
+	}
+	if steps == nil {
+		return "save_every=N makes checkpoints"
+	}
+	return "there are steps " + strings.Join(steps, ", ")
 }

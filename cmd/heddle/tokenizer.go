@@ -27,7 +27,8 @@ func (tokenizerCmd) Help() string {
   heddle tokenizer train --data ./notes --vocab 4096 --tokenizer tokenizer.json
       learns a vocabulary from every file below ./notes
   heddle tokenizer encode --tokenizer tokenizer.json "hello world" --json
-      prints the ids; any tokenizer.json of GPT-2, Qwen 2/3, Llama 3 or SmolLM will do`
+      prints the ids; any tokenizer.json of GPT-2, Qwen 2/3, Llama 3 or SmolLM
+      will do`
 }
 
 const maxText = 1 << 30 // bytes that encode and decode read
@@ -177,7 +178,7 @@ type tokenizerDecodeCmd struct {
 
 func (tokenizerDecodeCmd) Help() string {
 	return `Examples:
-  heddle tokenizer decode --tokenizer tokenizer.json 72 101 108
+  heddle tokenizer decode --tokenizer tokenizer.json 39 72
   heddle tokenizer decode --tokenizer Qwen3-0.6B --file ids.txt`
 }
 

@@ -17,12 +17,12 @@ import (
 )
 
 type trainCmd struct {
-	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides."`
+	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides; --print-config lists the keys."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
 	Data        []string `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
 	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
-	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed."`
+	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed: accumulate, batch, data, dtype, model, optim, schedule (with steps), seed, seq, tokenizer."`
 	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
 	DryRun      bool     `help:"Print configuration, parameters, memory, steps and tokens, and stop."`
 
@@ -31,9 +31,11 @@ type trainCmd struct {
 
 func (trainCmd) Help() string {
 	return `heddle train
-    trains a small Qwen3 on the Go source tree with four local ranks (fsdp 2 × tp 2, Megatron sequence parallelism)
+    trains a small Qwen3 on the Go source tree with four local ranks (fsdp 2 ×
+    tp 2, Megatron sequence parallelism)
 heddle train --resume=runs/20260101-120000
-    goes on from the newest checkpoint of that run, bit for bit as if it had not stopped
+    goes on from the newest checkpoint of that run, bit for bit as if it had not
+    stopped
 heddle train steps=500 parallel.fsdp=1 parallel.cp=2 parallel.tp=1 parallel.sp=ulysses --data ./notes --nproc 2
     two ranks, Ulysses, one's own text`
 }
@@ -104,7 +106,7 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	}
 	from, err := cli.LoadConfig(&cfg, file, os.Environ(), args)
 	if err != nil {
-		return cfg, nil, err
+		return cfg, nil, c.hinted(err, file)
 	}
 	if len(c.Data) > 0 {
 		cfg.Data.Paths, from["data.paths"] = c.Data, "--data"
@@ -112,6 +114,7 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	if len(cfg.Data.Paths) > 0 && from["data.suffix"] == "" {
 		cfg.Data.Suffix = "" // one's own text is whatever stands there
 	}
+	fitDefaults(&cfg, from)
 	if c.Out != "" {
 		cfg.Out, from["out"] = c.Out, "--out"
 	}
@@ -124,6 +127,28 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	}
 	_, err = cfg.Check()
 	return cfg, from, err
+}
+
+// hinted says what a configuration file that is not there was meant to be.
+func (c *trainCmd) hinted(err error, file string) error {
+	if _, missing := os.Stat(file); file == "" || !errors.Is(missing, os.ErrNotExist) {
+		return err
+	}
+	if c.Resume != "" && file == filepath.Join(c.Resume, "config.yaml") {
+		return fmt.Errorf("train: %s is no run's folder: %w; hint: ls runs", c.Resume, err)
+	}
+	return fmt.Errorf("%w; hint: the first word is a config.yaml, overrides are key=value", err)
+}
+
+// fitDefaults shortens what nobody asked for to the run that somebody did: a short run warms up over a tenth of its steps, and
+// short sequences end in short samples.
+func fitDefaults(cfg *train.Config, from cli.Origins) {
+	if from["schedule.warmup"] == "" && cfg.Schedule.Warmup >= cfg.Steps {
+		cfg.Schedule.Warmup, from["schedule.warmup"] = cfg.Steps/10, "a tenth of steps"
+	}
+	if from["samples"] == "" && cfg.Samples >= cfg.Seq {
+		cfg.Samples, from["samples"] = cfg.Seq/2, "half of seq"
+	}
 }
 
 // goroot is the source tree of this machine's Go.

@@ -243,3 +243,43 @@ func waitFor(t *testing.T, path string) {
 	}
 	t.Fatalf("%s did not appear", path)
 }
+
+func TestDefaultsFitAShortRun(t *testing.T) {
+	for _, c := range []struct {
+		args            []string
+		warmup, samples int
+	}{
+		{nil, 20, 64},
+		{[]string{"steps=10"}, 1, 64},
+		{[]string{"seq=64"}, 20, 32},
+		{[]string{"steps=30", "seq=128"}, 20, 64},
+	} {
+		cfg, _, err := (&trainCmd{Args: c.args}).config()
+		if err != nil || cfg.Schedule.Warmup != c.warmup || cfg.Samples != c.samples {
+			t.Errorf("%v: warmup %d samples %d, want %d and %d (%v)", c.args, cfg.Schedule.Warmup, cfg.Samples, c.warmup, c.samples, err)
+		}
+	}
+	for _, asked := range []string{"schedule.warmup=20", "samples=300"} { // what was asked for is refused, not bent
+		if _, _, err := (&trainCmd{Args: []string{asked, "steps=10"}}).config(); err == nil {
+			t.Errorf("%s is taken", asked)
+		}
+	}
+}
+
+func TestErrorsNameTheNextCommand(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"tile", "check"}, cli.Usage, "heddle tile check --help"},
+		{[]string{"frobnicate"}, cli.Usage, "heddle --help"},
+		{[]string{"train", missing}, cli.Invalid, "overrides are key=value"},
+		{[]string{"train", "--resume=" + missing}, cli.Invalid, "is no run's folder"},
+	} {
+		if code, _, stderr := command(c.args...); code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: exit %d, %s; want %d and %q", c.args, code, stderr, c.code, c.says)
+		}
+	}
+}

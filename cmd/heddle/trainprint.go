@@ -99,7 +99,7 @@ func summary(j *train.Job, r *train.Result, dir string) trainSummary {
 
 func printSummary(w io.Writer, s trainSummary, j *train.Job, r *train.Result) {
 	fmt.Fprintf(w, "\n%s\n%s\n", s.Read, s.Packed)
-	fmt.Fprintf(w, "\ntrained %d steps on %s tokens at %s tok/s; loss %.4f nats a token\n", s.Steps, thousands(s.Tokens), thousands(int64(s.TokensPerS)), s.TrainLoss)
+	fmt.Fprintf(w, "\ntrained %d steps on %s tokens at %s tok/s; loss %.4f nats a token (mean of the last tenth)\n", s.Steps, thousands(s.Tokens), thousands(int64(s.TokensPerS)), s.TrainLoss)
 	if s.ValLoss != nil {
 		fmt.Fprintf(w, "held out: %.4f nats a token, %.4f bits per byte of %s bytes\n", *s.ValLoss, *s.ValBPB, thousands(s.ValBytes))
 	}
@@ -113,7 +113,7 @@ func printSummary(w io.Writer, s trainSummary, j *train.Job, r *train.Result) {
 	for _, t := range r.Samples {
 		fmt.Fprintf(w, "\nsample\n%s\n", indent(t))
 	}
-	fmt.Fprintf(w, "\n%s: config.yaml metrics.jsonl loss.svg trace.json (open in ui.perfetto.dev) model/\n", s.RunDir)
+	fmt.Fprintf(w, "\n%s: config.yaml env.json metrics.jsonl loss.svg model/ checkpoints/\ntrace.json (open in ui.perfetto.dev)\n", s.RunDir)
 }
 
 func printMemory(w io.Writer, m train.Memory) {

@@ -17,9 +17,10 @@ type verifyCmd struct {
 }
 
 func (verifyCmd) Help() string {
-	return `heddle verify testdata/golden/qwen3-gqa
-    logits, loss, gradients and three AdamW steps beside transformers', under five schemes
-heddle verify testdata/golden/qwen3-gqa --schemes megatron8,fsdp2-ulysses2 --dtype f32
+	return `heddle verify internal/golden/testdata/qwen3-gqa
+    logits, loss, gradients and three AdamW steps beside transformers', under
+    five schemes
+heddle verify internal/golden/testdata/qwen3-gqa --schemes megatron8,fsdp2-ulysses2 --dtype f32
     other layouts, in float32
 
 Exits with 5 where an answer is further from the peer's than the limits in parity/verify.go.`
@@ -71,5 +72,5 @@ func printVerifications(w io.Writer, vs []*parity.Verification) {
 		}
 		fmt.Fprintf(w, "%-20s %8.1e %8.1e %8.1e %8.1e %8.1e %6.3f %7s\n", v.Layout, v.Logits, max(v.Loss, v.Losses), v.GradNorm, v.Grad.Error, v.After.Error, v.Share, verdict)
 	}
-	fmt.Fprintln(w, "\nloss: the batch's and those before three AdamW steps; gradient: of the worst tensor;\nweights: of the worst tensor after the steps, over the share of elements whose first\ngradient is at least 1e-5 of the model's largest; the others are within 1e-3.")
+	fmt.Fprintln(w, "\nloss: the batch's and those before three AdamW steps; gradient: of the worst\ntensor; weights: of the worst tensor after the steps, over the share of elements\nwhose first gradient is at least 1e-5 of the model's largest; the others are\nwithin 1e-3.")
 }

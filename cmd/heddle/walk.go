@@ -21,7 +21,8 @@ type walkCmd struct {
 
 func (walkCmd) Help() string {
 	return `heddle walk --schemes megatron4,ulysses4
-    one layer under both: where the residual stream is cut, what is sent, what is held
+    one layer under both: where the residual stream is cut, what is sent, what
+    is held
 heddle walk --schemes single,tp2,fsdp2-megatron2 --model ./Qwen3-0.6B --seq 4096
     of another model; nothing is computed, so that it need not fit here
 
