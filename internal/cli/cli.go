@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 // Exit codes of the heddle command.
@@ -97,9 +98,10 @@ func (e *Env) Report(err error) int {
 		return code
 	}
 	if e.JSON && !e.emitted {
-		o := map[string]any{"error": err.Error(), "code": code}
-		if x, ok := errors.AsType[*Error](err); ok && x.Hint != "" {
-			o["error"], o["hint"] = x.Err.Error(), x.Hint
+		text, hint, ok := strings.Cut(err.Error(), "; hint: ") // libraries write their hints so, too
+		o := map[string]any{"error": text, "code": code}
+		if ok {
+			o["hint"] = hint
 		}
 		json.NewEncoder(e.Out).Encode(o)
 		return code
