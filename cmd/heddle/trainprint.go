@@ -103,7 +103,7 @@ func printSummary(w io.Writer, s trainSummary, j *train.Job, r *train.Result) {
 	if s.ValLoss != nil {
 		fmt.Fprintf(w, "held out: %.4f nats a token, %.4f bits per byte of %s bytes\n", *s.ValLoss, *s.ValBPB, thousands(s.ValBytes))
 	}
-	fmt.Fprintf(w, "\ncollectives (calls and bytes received: the rank with most; times from call to end)\n")
+	fmt.Fprintf(w, "\ncollectives after the first step (calls and bytes received: the rank with most;\ntimes from call to end)\n")
 	fmt.Fprintf(w, "%-10s %-15s %-10s %7s %10s %8s %8s %9s %s\n", "axis", "op", "phase", "calls", "bytes", "p50 µs", "p95 µs", "max µs", "slowest")
 	for _, c := range s.Collectives {
 		fmt.Fprintf(w, "%-10s %-15s %-10s %7d %10s %8.0f %8.0f %9.0f rank %d\n", c.Axis, c.Op, c.Phase, c.Calls, size(c.Bytes), c.P50, c.P95, c.Max, c.SlowestRank)

@@ -1,14 +1,25 @@
 package analyze
 
+import "slices"
+
 // advise says one thing about each cause, with the time at stake: all of it, which no remedy brings back in full.
 func advise(r *Report) []Advice {
 	out := []Advice{}
 	for _, t := range r.Causes {
-		if text := remedy(Cause(t.Cause), t.Busy); text != "" && t.US > 0 {
+		text := remedy(Cause(t.Cause), t.Busy)
+		if Cause(t.Cause) == CauseUnknown && onlyOurs(r) {
+			text = "nothing: a rank's own Go code between operations"
+		}
+		if text != "" && t.US > 0 {
 			out = append(out, Advice{Cause: Cause(t.Cause), US: t.US, Text: text})
 		}
 	}
 	return out
+}
+
+// onlyOurs tells whether every file is a run of heddle on the CPU: its ranks record no calls of a host, because they are the host.
+func onlyOurs(r *Report) bool {
+	return len(r.Files) > 0 && !slices.ContainsFunc(r.Files, func(f File) bool { return f.Format != "heddle" })
 }
 
 // remedy is at most 53 letters, so that it fits a line of the table.
