@@ -43,6 +43,8 @@ func (versionCmd) Run(env *cli.Env) error {
 const version = "0.1.0"
 
 func main() {
+	// Caught, a closed pipe is an error of the write (run makes it none) and does not end a training whose talk nobody reads any more.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	// The first interrupt asks the verb to finish and save; after it the handler is removed, so that a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -77,7 +77,7 @@ type Env struct {
 	emitted bool // Out has the result already: an error goes to Err, so that Out stays one JSON object
 }
 
-// Emit prints a result: v as one JSON object under --json, else whatever text writes.
+// Emit prints a result: v as one JSON object under --json, else whatever text writes. It returns the stream's first error.
 func (e *Env) Emit(v any, text func(w io.Writer)) error {
 	e.emitted = true
 	if e.JSON {
@@ -85,8 +85,24 @@ func (e *Env) Emit(v any, text func(w io.Writer)) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	}
-	text(e.Out)
-	return nil
+	out := &failing{w: e.Out}
+	text(out)
+	return out.err
+}
+
+// failing remembers the first error of a writer, which text written line by line would lose, and writes nothing after it.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	var n int
+	n, f.err = f.w.Write(p)
+	return n, f.err
 }
 
 // Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out,
