@@ -73,6 +73,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if exited >= 0 { // --help has printed and is done
 		return exited
 	}
+	if errors.Is(err, syscall.EPIPE) { // of help
+		return cli.OK
+	}
 	if err != nil {
 		return env.Report(&cli.Error{Code: cli.Usage, Err: err, Hint: "heddle --help"})
 	}
