@@ -104,6 +104,9 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	if err := errors.Join(c.Optim.Check(), c.Recompute.Check()); err != nil {
 		return nil, err
 	}
+	if n := c.Parallel.World(); n > mostRanks {
+		return nil, fmt.Errorf("train: %d ranks in one process, want at most %d; hint: smaller parallel.{dp,fsdp,pp,cp,tp}", n, mostRanks)
+	}
 	s, err := parallel.New(c.Parallel, parallel.Heads{G: c.Model.KV, R: c.Model.Rep()})
 	if err != nil {
 		return nil, err
@@ -116,6 +119,7 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 const (
 	most       = 1 << 30
 	mostTokens = 1 << 26
+	mostRanks  = 1 << 10
 )
 
 func (c *Config) corpus() (d data.Config, err error) {

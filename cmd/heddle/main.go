@@ -45,10 +45,21 @@ const version = "0.1.0"
 func main() {
 	// Caught, a closed pipe is an error of the write (run makes it none) and does not end a training whose talk nobody reads any more.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	// The first interrupt asks the verb to finish and save; after it the handler is removed, so that a second one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilSignal is a context that the first interrupt or termination ends, which asks the verb to finish and save. After it nobody catches them any more: a
+// second one ends the process at once.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-asked
+		signal.Stop(asked)
+		cancel(cli.Signaled(s.(syscall.Signal)))
+	}()
+	return ctx
 }
 
 // run is the whole command: tests call it with their own streams.

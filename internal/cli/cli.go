@@ -4,11 +4,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 )
 
 // Exit codes of the heddle command.
@@ -45,6 +47,20 @@ func Exit(code int, err error) error { return &Error{Code: code, Err: err} }
 // Exitf makes an error with an exit code.
 func Exitf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Signaled is the cause that ends a context when the process is asked to stop.
+type Signaled syscall.Signal
+
+func (s Signaled) Error() string { return syscall.Signal(s).String() }
+
+// Stopped is an error of a verb that the context's end cut short; its code is 128 and the signal's number.
+func Stopped(ctx context.Context, format string, args ...any) error {
+	code := Signal + int(syscall.SIGINT)
+	if s, ok := errors.AsType[Signaled](context.Cause(ctx)); ok {
+		code = Signal + int(s)
+	}
+	return Exitf(code, format, args...)
 }
 
 // Exited is the exit code of a child process that has already said why.
