@@ -130,10 +130,7 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		return nil
 	})
 	feed.stop() // a rank that failed reads no more
-	if err == nil {
-		err = feed.err
-	}
-	if err != nil {
+	if err = errors.Join(err, feed.err); err != nil {
 		return nil, err
 	}
 	res.Stopped = feed.stopped()
@@ -313,8 +310,8 @@ func (j *Job) feed(ctx context.Context, ranks, steps int) *feed {
 				return
 			}
 			b, err := j.Loader.Next()
-			if err != nil {
-				f.err = err
+			if err != nil { // the ranks stop after the batches they have: what they learned is saved
+				f.err, f.cut = err, true
 				return
 			}
 			after := j.Loader.Cursor()
