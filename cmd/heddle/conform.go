@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
 
+	"heddle/internal/atomicfile"
 	"heddle/internal/cli"
 	"heddle/ptx"
 	"heddle/ptx/conform"
@@ -16,6 +18,7 @@ type kernelsConformCmd struct {
 	Programs int           `default:"100" help:"Random programs of each family."`
 	First    int64         `default:"1" help:"Seed of the first."`
 	Device   int           `default:"0" help:"Which GPU."`
+	Record   string        `help:"Write what the GPU answered to the random programs to this file, one JSON object a line."`
 	Alone    bool          `help:"Hold the emulator to the definitions and to itself only; no GPU."`
 	Limit    time.Duration `default:"9m" help:"End the process after this long."`
 	Stall    time.Duration `default:"60s" help:"End it when it is silent for this long."`
@@ -24,7 +27,7 @@ type kernelsConformCmd struct {
 func (kernelsConformCmd) Help() string {
 	return `heddle kernels conform --alone
     TMA copies and matrix products on the emulator against their definitions, random programs under two schedules
-heddle kernels conform --programs 2000 --json
+heddle kernels conform --programs 2000 --record ptx/conform/testdata/h200.jsonl --json
     the same programs on the GPU and on the emulator: bits equal, approximations within their ulps`
 }
 
@@ -59,15 +62,34 @@ func (c *kernelsConformCmd) Run(ctx context.Context, env *cli.Env) error {
 	})
 }
 
+// recorder writes the GPU's answers down as they come.
+type recorder struct{ all []conform.Record }
+
+func (r *recorder) write(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	for _, x := range r.all {
+		if err := enc.Encode(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // compare runs every program on other and on the emulator.
 func (c *kernelsConformCmd) compare(ctx context.Context, env *cli.Env, other ptx.Runner, name string) error {
 	all := []*conformFamily{c.fixed(other, "copies"), c.fixed(other, "products")}
+	answers := &recorder{}
 	for _, family := range conform.Families() {
-		f, err := c.random(ctx, env, other, family)
+		f, err := c.random(ctx, env, other, family, answers)
 		if err != nil {
 			return err
 		}
 		all = append(all, f)
+	}
+	if c.Record != "" {
+		if err := atomicfile.Write(atomicfile.OS{}, c.Record, answers.write); err != nil {
+			return err
+		}
 	}
 	differ := 0
 	for _, f := range all {
@@ -116,7 +138,7 @@ func (c *kernelsConformCmd) fixed(other ptx.Runner, family string) *conformFamil
 // together is how many random programs make up a module: a device compiles them in one go.
 const together = 40
 
-func (c *kernelsConformCmd) random(ctx context.Context, env *cli.Env, other ptx.Runner, family string) (*conformFamily, error) {
+func (c *kernelsConformCmd) random(ctx context.Context, env *cli.Env, other ptx.Runner, family string, answers *recorder) (*conformFamily, error) {
 	f := &conformFamily{Family: family, First: []string{}}
 	for first := 0; first < c.Programs; first += together {
 		if err := ctx.Err(); err != nil {
@@ -131,8 +153,11 @@ func (c *kernelsConformCmd) random(ctx context.Context, env *cli.Env, other ptx.
 			m.Entries = append(m.Entries, p.Entry)
 			programs = append(programs, p)
 		}
-		for _, p := range programs {
+		for i, p := range programs {
 			got, err := p.RunIn(m, other)
+			if sum := p.Sum(got); err == nil && sum != "" {
+				answers.all = append(answers.all, conform.Record{Family: family, Seed: c.First + int64(first+i), Sum: sum})
+			}
 			if err == nil {
 				var want []byte
 				if want, err = p.RunIn(m, emulate.Emulator{}); err == nil {

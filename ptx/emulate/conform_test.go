@@ -1,6 +1,9 @@
 package emulate_test
 
 import (
+	"bufio"
+	"encoding/json"
+	"os"
 	"testing"
 
 	"heddle/ptx/conform"
@@ -54,5 +57,35 @@ func TestRandomProgramsDoNotDependOnTheSchedule(t *testing.T) {
 	}
 	if _, err := conform.Random("no such family", 1); err == nil {
 		t.Error("an unknown family passes")
+	}
+}
+
+// The emulator gives what a card gave: the digests were written by heddle kernels conform --record on an H200.
+func TestAgreesWithTheCard(t *testing.T) {
+	f, err := os.Open("../conform/testdata/h200.jsonl")
+	if err != nil {
+		t.Skip("no answers of a card are recorded: ", err)
+	}
+	defer f.Close()
+	n := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); n++ {
+		var r conform.Record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		p, err := conform.Random(r.Family, r.Seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Run(emulate.Emulator{Seed: r.Seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := p.Sum(got); sum != r.Sum {
+			t.Errorf("%s: the emulator's result is %s, the card's %s", p.Name, sum, r.Sum)
+		}
+	}
+	if n == 0 {
+		t.Error("the record is empty")
 	}
 }
