@@ -88,6 +88,11 @@ func (t Tensor) Float32s() ([]float32, error) {
 		if _, err := t.file.r.ReadAt(buf[:n*size], offset); err != nil {
 			return nil, fmt.Errorf("gguf: %s: tensor %.100q, byte %d: %w", t.file.path, t.Name, offset, err)
 		}
+		if block == 1 {
+			t.Type.widen(buf[:n*size], dst[at:at+n])
+			at += n
+			continue
+		}
 		for i := range n {
 			t.Type.decode(buf[i*size:(i+1)*size], dst[at:at+block])
 			at += block

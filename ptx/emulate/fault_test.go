@@ -48,6 +48,10 @@ func TestEachKindOfFaultIsReported(t *testing.T) {
 			s.At(k.Tid().Xor(k.U32(32)).Shl(2)).LoadU32()
 			s.At(k.Tid().Shl(2)).StoreU32(k.Tid())
 		}},
+		"TMA box at an odd column": {Alignment, "want a multiple of 16 bytes", 32, 1, func(k *ptx.Builder, _ ptx.ParamPtr, m ptx.ParamMap) {
+			s := k.Shared("s", 1024, 1024).Addr()
+			k.If(k.Lane().Eq(k.U32(0)), func() { m.Store2(k.U32(1), k.U32(0), s) })
+		}},
 		"TMA store without a proxy fence": {Proxy, "without fence.proxy.async", 32, 1, func(k *ptx.Builder, _ ptx.ParamPtr, m ptx.ParamMap) {
 			s := k.Shared("s", 1024, 1024).Addr()
 			fill(k, s)

@@ -107,6 +107,10 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 	for i := range dims {
 		o.at[i] = int(int32(w.r[c.s[first+i]][l]))
 	}
+	if b := o.at[0] * o.tensor.Type.Size(); b%16 != 0 { // an H200 answers with an illegal instruction, whatever the swizzle (measured 2026-12-01)
+		w.fault(Alignment, -1, "", "TMA box starts at column %d of tensor map %s, byte %d; want a multiple of 16 bytes", o.at[0], w.m.entry.Params[p].Name, b)
+		return nil
+	}
 	w.overtakes(1<<l, w.m.entry.Params[p].Name)
 	o.bytes = o.tensor.BoxBytes()
 	var ok bool
