@@ -3,9 +3,11 @@ package emulate_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"testing"
 
+	"heddle/ptx"
 	"heddle/ptx/conform"
 	"heddle/ptx/emulate"
 )
@@ -57,6 +59,46 @@ func TestRandomProgramsDoNotDependOnTheSchedule(t *testing.T) {
 	}
 	if _, err := conform.Random("no such family", 1); err == nil {
 		t.Error("an unknown family passes")
+	}
+}
+
+// failing is a Runner that breaks down in its nth run and answers nothing after that, as a device does that has faulted; again repairs it.
+type failing struct {
+	runs, at int
+}
+
+func (f *failing) Run(m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
+	if f.runs++; f.runs >= f.at {
+		return errors.New("context lost")
+	}
+	return emulate.Emulator{}.Run(m, l, a)
+}
+
+// A program that breaks the runner ends the run behind it, and the rest is compared when it goes on from there.
+func TestASuiteGoesOnBehindALostRunner(t *testing.T) {
+	s := conform.Suite{Random: 9, First: 3}
+	part := conform.Part{Name: "integer", Count: 9}
+	lost, seen := 0, 0
+	for from := 0; from < part.Count; {
+		err := s.Run(part, from, &failing{at: 4}, emulate.Emulator{}, func(o conform.Outcome) {
+			if o.Index != seen {
+				t.Errorf("program %d comes after %d", o.Index, seen-1)
+			}
+			seen++
+			from = o.Index + 1
+			if o.Lost {
+				lost++
+			}
+			if o.Lost == (o.Error == "") || o.Lost == (o.Sum != "") {
+				t.Errorf("%+v", o)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen != 9 || lost != 2 { // the fourth of each run
+		t.Errorf("%d programs, %d lost, want 9 and 2", seen, lost)
 	}
 }
 
