@@ -18,7 +18,7 @@ func blocks(t *testing.T) *ptx.Entry {
 	a, d := k.ParamMap("a"), k.ParamMap("d")
 	tiles := k.ParamU32("tiles")
 	tile := k.Shared("tile", 2*8192, 1024).Addr()
-	out := k.Shared("out", StoreBytes, 1024).Addr()
+	out := k.Shared("out", 2*StoreBytes, 1024).Addr()
 	ring := NewRing(k, 2)
 	k.If(k.Tid().Eq(k.U32(0)), func() {
 		ring.Init(1)
@@ -47,7 +47,7 @@ func blocks(t *testing.T) *ptx.Entry {
 	})
 	k.Role("consumer", 1, 0, func() {
 		desc, acc := k.Desc(tile, ptx.KMajor(ptx.Swizzle128)), k.NewAcc(64)
-		store := Store{To: d.TensorMap, Type: num.BF16, Buffers: out, Barrier: k.U32(1)}
+		store := Store{To: d.TensorMap, Type: num.BF16, Buffers: out, Count: 2, Barrier: k.U32(1)}
 		at := ring.Consumer()
 		release := k.Tid().Eq(k.U32(128))
 		each(func(row, col ptx.U32) {

@@ -111,6 +111,7 @@ func every(t *testing.T) *ptx.Entry {
 		tm.Prefetch()
 		tm.Load2(s, u, u, bar)
 		tm.LoadMulticast2(s, u, u, bar.Index(k.U32(1)), 3)
+		tm.LoadMulticastTo2(s, u, u, bar.Index(k.U32(1)), u)
 		tm.Load3(s, u, u, u, bar)
 		tm.Load2Hint(s, u, u, bar, k.U64(ptx.EvictLast))
 		peer := bar.Map(k.U32(1))

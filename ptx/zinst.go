@@ -1225,6 +1225,13 @@ func (v TensorMap) LoadMulticast2(dst SAddr, x U32, y U32, bar Bar, ctas int) {
 	effect(v.k, OpTMALoad2Multi, v.operand, dst.operand, x.operand, y.operand, bar.operand, immediate(v.k, ctas))
 }
 
+// LoadMulticastTo2 is LoadMulticast2 with a mask that is known at run time only.
+//
+// PTX ISA, Asynchronous Copy: .reg
+func (v TensorMap) LoadMulticastTo2(dst SAddr, x U32, y U32, bar Bar, ctas U32) {
+	effect(v.k, OpTMALoad2Mask, v.operand, dst.operand, x.operand, y.operand, bar.operand, ctas.operand)
+}
+
 // Load3 copies the box at (x, y, z), x innermost, into shared memory; its bytes count on bar.
 //
 // PTX ISA, Asynchronous Copy: cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes

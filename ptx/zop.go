@@ -184,6 +184,7 @@ const (
 	OpSetMaxDec           // setmaxnreg.dec.sync.aligned.u32
 	OpTMALoad2            // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 	OpTMALoad2Multi       // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+	OpTMALoad2Mask        // {
 	OpTMALoad3            // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 	OpTMALoad2Hint        // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
 	OpBulkLoad            // cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
@@ -395,6 +396,7 @@ var ops = [NumOps]opInfo{
 	OpSetMaxDec:        {Name: "SetMaxDec", PTX: "setmaxnreg.dec.sync.aligned.u32 {0}", Flags: isa.Flags(0xa), Roles: []string{"regs"}},
 	OpTMALoad2:         {Name: "TMALoad2", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}}], [{4}]", Flags: isa.Flags(0x581)},
 	OpTMALoad2Multi:    {Name: "TMALoad2Multi", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Flags: isa.Flags(0x581), Roles: []string{"", "", "", "", "", "mask"}},
+	OpTMALoad2Mask:     {Name: "TMALoad2Mask", PTX: "{ .reg .b16 t; cvt.u16.u32 t, {5}; cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], t; }", Flags: isa.Flags(0x20581)},
 	OpTMALoad3:         {Name: "TMALoad3", PTX: "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}, {4}}], [{5}]", Flags: isa.Flags(0x581)},
 	OpTMALoad2Hint:     {Name: "TMALoad2Hint", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Flags: isa.Flags(0x581)},
 	OpBulkLoad:         {Name: "BulkLoad", PTX: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}]", Flags: isa.Flags(0x581)},

@@ -80,7 +80,7 @@ type Tensor struct {
 func (t Tensor) Float32s() ([]float32, error) {
 	block, size := t.Type.block()
 	dst := make([]float32, t.Len())
-	perRead := max(1, (1<<16)/size) // blocks
+	perRead := max(1, min((1<<16)/size, len(dst)/block)) // blocks
 	buf := make([]byte, perRead*size)
 	for at := 0; at < len(dst); {
 		n := min(perRead, (len(dst)-at)/block)

@@ -11,7 +11,7 @@ var cleanSeeds = goflag.Int("clean-seeds", 10, "schedules of the unmodified kern
 
 // The kernel is clean under every schedule: go test ./kernel/gemm -run Clean -clean-seeds 1000 for the long run.
 func TestCleanUnderEverySchedule(t *testing.T) {
-	g := build(t, Config{BN: 192, BK: 64, Stages: 3, Cluster: 2})
+	g := build(t, Config{BM: 128, BN: 192, BK: 64, Stages: 3, Consumers: 2, ClusterM: 2, ClusterN: 1})
 	k, sms, err := g.FaultCase()
 	if err != nil {
 		t.Fatal(err)

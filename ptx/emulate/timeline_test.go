@@ -11,7 +11,7 @@ import (
 
 // In the model's time nothing on one track overlaps, products fill the tensor cores for exactly their work, and no wait is shorter than what it waits for.
 func TestTimelineAddsUp(t *testing.T) {
-	g, err := gemm.New(gemm.Config{BN: 128, BK: 64, Stages: 3, Cluster: 2})
+	g, err := gemm.New(gemm.Config{BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, ClusterM: 2, ClusterN: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
