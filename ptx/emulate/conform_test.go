@@ -2,6 +2,7 @@ package emulate_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -129,5 +130,31 @@ func TestAgreesWithTheCard(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("the record is empty")
+	}
+}
+
+// Words in which an H200 once differed from the emulator (2026-12-01, driver 580.159.04): a packed multiply-add that underflowed to zero, and the bits of
+// the NaN that neg gives.
+func TestWordsOfTheCard(t *testing.T) {
+	for _, c := range []struct {
+		family string
+		seed   int64
+		word   int
+		card   uint32
+	}{
+		{"narrow", 3, 200, 0x00000081}, {"narrow", 6, 91, 0x47073800}, {"narrow", 11, 508, 0x000000b9}, {"narrow", 13, 163, 0x00002cc5}, {"narrow", 15, 189, 0},
+		{"float", 25, 513, 0xba234862}, {"float", 31, 331, 0x80000000}, {"float", 48, 908, 0x80000000},
+	} {
+		p, err := conform.Random(c.family, c.seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Run(emulate.Emulator{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := binary.LittleEndian.Uint32(got[4*c.word:]); w != c.card {
+			t.Errorf("%s: word %d is %#08x, the card's %#08x", p.Name, c.word, w, c.card)
+		}
 	}
 }
