@@ -94,7 +94,7 @@ func gemms(measure measurer) error {
 		return err
 	}
 	for _, n := range []int{256, 1024, 2048} {
-		c, err := g.Case(n, n, n, 1, 8)
+		c, err := gemm.NewExact(n, n, n, 1).Case(g, 8)
 		if err != nil {
 			return err
 		}

@@ -103,11 +103,13 @@ func (c *kernelsConformCmd) fixed(other ptx.Runner, family string) *conformFamil
 		for _, p := range conform.Copies() {
 			check(p.Program())
 		}
+		check(conform.Exchange())
 		return f
 	}
 	for _, p := range conform.Products() {
 		check(p.Program())
 	}
+	check(conform.WarpProduct(c.First))
 	return f
 }
 

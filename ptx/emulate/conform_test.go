@@ -24,6 +24,10 @@ func TestCopiesAndProductsAreAsDefined(t *testing.T) {
 	for _, p := range conform.Products() {
 		check(p.Program())
 	}
+	for seed := range int64(5) {
+		check(conform.WarpProduct(seed))
+	}
+	check(conform.Exchange())
 }
 
 // Random programs build, are clean, and give the same under every schedule; each family has many, and no two the same result.

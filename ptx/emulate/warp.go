@@ -31,6 +31,7 @@ type warp struct {
 	done  bool
 	wait  *wait // what it waits for; nil: it can run
 	regs  int
+	time  float64 // of the latency model, in clocks
 
 	lane0    int32
 	clock    uint32
@@ -40,6 +41,7 @@ type warp struct {
 	partMask uint32
 
 	bulk     bulkState
+	copies   copyState
 	parted   *ptx.Line // of a branch that may have left the lanes apart
 	arrived  int       // generation of the cluster barrier that it has arrived at, plus one
 	barGen   int       // generation of the named barrier it sleeps on
@@ -96,7 +98,7 @@ func (w *warp) run(n int) bool {
 		w.at = w.pc
 		c := &w.m.code[w.pc]
 		w.pc++
-		w.m.counts.Executed[w.at]++
+		w.m.executed[w.at]++
 		if c.aligned && w.wait == nil && !w.whole() {
 			continue
 		}
@@ -110,11 +112,12 @@ func (w *warp) run(n int) bool {
 			c.f(w, c)
 		}
 		if w.wait != nil {
-			w.m.counts.Executed[w.at]--
+			w.m.executed[w.at]--
 			w.pc = w.at
 			return moved
 		}
 		w.m.counts.Steps++
+		w.time++
 		moved = true
 	}
 	return moved
