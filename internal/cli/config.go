@@ -131,9 +131,28 @@ func (l *loader) environ(environ []string) error {
 			if err := l.text(key, value, "$"+name); err != nil {
 				return err
 			}
+		} else if near := misspelt(name, names); near != "" {
+			return fmt.Errorf("config: $%s is no key; hint: %s", name, near)
 		}
 	}
 	return nil
+}
+
+// misspelt is the variable that name was most likely meant to be, "" where it is like none: it may be another program's.
+func misspelt(name string, names map[string]string) (near string) {
+	if !strings.HasPrefix(name, "HEDDLE_") {
+		return ""
+	}
+	best := 3
+	for n := range names {
+		if d := edits(name, n); d < best || d == best && n < near {
+			near, best = n, d
+		}
+	}
+	if best > 2 {
+		return ""
+	}
+	return near
 }
 
 // text sets one key from its YAML text.
@@ -168,6 +187,9 @@ func (l *loader) text(key, value, origin string) error {
 
 // field finds the struct field of a key and names the nearest where there is none.
 func field(v reflect.Value, key string) (reflect.Value, error) {
+	if key == "" {
+		return reflect.Value{}, fmt.Errorf("a key is empty; hint: key=value, as in parallel.tp=2")
+	}
 	best, distance := "", len(key)
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("yaml")
