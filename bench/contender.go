@@ -16,7 +16,8 @@ type contender interface {
 // builtGEMM is a kernel of heddle/kernel/gemm.
 type builtGEMM struct {
 	*gemm.Gemm
-	run *cuda.Runner
+	run  *cuda.Runner
+	ctas int // that run at once; 0 before the device was asked
 }
 
 func (b *builtGEMM) name() string { return "heddle " + b.Config.String() }
@@ -26,11 +27,32 @@ func (b *builtGEMM) load(*cuda.Device, *cuda.Cache) (Kernel, error) {
 	return Kernel{FunctionFacts: f}, err
 }
 
+// prepare lays the launch out twice the first time: only a launch tells how many of its clusters the device holds, and that decides the grid.
 func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error) {
+	if b.ctas > 0 {
+		return b.launch(p, b.ctas)
+	}
+	l, err := b.launch(p, dev.SMs)
+	if err != nil {
+		return nil, err
+	}
+	if b.Config.Cluster() == 1 {
+		b.ctas, err = l.MaxCTAs()
+	} else {
+		b.ctas, err = l.MaxClusters()
+		b.ctas *= b.Config.Cluster()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.launch(p, b.ctas)
+}
+
+func (b *builtGEMM) launch(p Product, ctas int) (*cuda.Prepared, error) {
 	at := func(name string, p cuda.Ptr, elements int) *ptx.Buffer {
 		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: elements * 2}
 	}
-	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K), B: at("B", p.B, p.N*p.K), D: at("D", p.C, p.M*p.N)}, dev.SMs)
+	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K), B: at("B", p.B, p.N*p.K), D: at("D", p.C, p.M*p.N)}, ctas)
 	if err != nil {
 		return nil, err
 	}

@@ -14,22 +14,29 @@ import (
 
 // GEMM is a run of a kernel against cuBLAS.
 type GEMM struct {
-	Config    *gemm.Config // our kernel, built by heddle/kernel/gemm; nil measures the PTX file alone
-	PTX, Tile string       // a kernel as PTX text, and its tile where the file's name does not say it; empty for none
-	Driver    string       // the driver's library; empty for the usual one
+	Configs   []gemm.Config // our kernels, built by heddle/kernel/gemm, the judged one first; none measures the PTX file alone
+	PTX, Tile string        // a kernel as PTX text, and its tile where the file's name does not say it; empty for none
+	Driver    string        // the driver's library; empty for the usual one
 	Device    int
 	CuBLAS    []string // candidate folders of the peer, from cublas.Find
 	Cache     string   // folder of compiled kernels; empty keeps none
 	Command   string   // recorded in the result
 
-	Sizes     []int // squares for Single
-	Sustained []int // squares for Sustained
-	Graphs    []int // squares for Graph
+	Sizes     []int   // squares for Single
+	Sustained []int   // squares for Sustained
+	Graphs    []int   // squares for Graph
+	Shapes    []Shape // single launches, each on the kernel that gemm.Choose gives for it
 	Pairs     int
 	Rounds    int
 	Launches  int // in one graph
 	Idle      time.Duration
 	Block     time.Duration
+
+	Chosen bool                       // at each square, of Configs the one that gemm.Choose gives for it alone
+	Quick  bool                       // compare samples only, and try half of the peer's algorithms: for a search among many configurations
+	Done   []Row                      // rows of an earlier run of the same command, which are kept and not measured again
+	Skip   map[string]bool            // names of kernels that are not to run
+	Try    func(kernel string, n int) // called before a kernel's first launch at a size, and without a name when all have been launched; may be nil
 
 	Progress func(format string, args ...any) // talk, one line a call
 	Store    func(*Result) error              // called after every row, so that a hang loses one row
@@ -43,6 +50,7 @@ type session struct {
 	protocol *Protocol
 	blas     *cublas.Handle
 	own      []contender // ours, the judged one first
+	run      *cuda.Runner
 	result   *Result
 }
 
@@ -60,7 +68,7 @@ func (g GEMM) Run(ctx context.Context) (*Result, error) {
 			return s.result, fmt.Errorf("%w (at %d)", err, n)
 		}
 	}
-	return s.result, nil
+	return s.result, s.shapes(ctx)
 }
 
 // order is every size once, small ones first.
@@ -90,12 +98,13 @@ func (g GEMM) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.result = &Result{Command: g.Command, Date: time.Now().UTC().Format(time.RFC3339), Device: s.dev.Facts}
+	s.result = &Result{Rows: slices.Clone(g.Done), Command: g.Command, Date: time.Now().UTC().Format(time.RFC3339), Device: s.dev.Facts}
 	cache := &cuda.Cache{Dir: g.Cache}
 	if s.helpers, err = loadHelpers(s.dev, stream, cache); err != nil {
 		return nil, err
 	}
-	if err := s.load(file, cuda.NewRunner(s.dev, stream, cache)); err != nil {
+	s.run = cuda.NewRunner(s.dev, stream, cache)
+	if err := s.load(file, s.run); err != nil {
 		return nil, err
 	}
 	if err := s.openPeer(stream); err != nil {
@@ -116,32 +125,41 @@ func (g *GEMM) read() (*TilePTX, error) {
 	return ReadTilePTX(g.PTX, g.Tile)
 }
 
-// load compiles our kernels.
+// load compiles our kernels. One that cannot be built or compiled becomes a failed row.
 func (s *session) load(file *TilePTX, run *cuda.Runner) error {
 	var all []contender
-	if s.cfg.Config != nil {
-		b, err := gemm.New(*s.cfg.Config)
+	for _, c := range s.cfg.Configs {
+		b, err := gemm.New(c)
 		if err != nil {
-			return err
+			if err := s.fail("heddle "+c.String(), 0, err); err != nil {
+				return err
+			}
+			continue
 		}
-		all = append(all, &builtGEMM{b, run})
+		all = append(all, &builtGEMM{Gemm: b, run: run})
 	}
 	if file != nil {
 		all = append(all, file)
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("bench: nothing to measure: neither a configuration nor a PTX file")
-	}
-	s.own = all
 	for _, c := range all {
+		if s.cfg.Skip[c.name()] {
+			continue
+		}
 		begin := time.Now()
 		k, err := c.load(s.dev, &cuda.Cache{Dir: s.cfg.Cache})
 		if err != nil {
-			return err
+			if err := s.fail(c.name(), 0, err); err != nil {
+				return err
+			}
+			continue
 		}
+		s.own = append(s.own, c)
 		k.Name, k.CompileMs = c.name(), time.Since(begin).Seconds()*1e3
 		s.result.Kernels = append(s.result.Kernels, k)
 		s.cfg.Progress("kernel %s: %d registers, %d bytes local, %.0f ms to compile and load", k.Name, k.Registers, k.Local, k.CompileMs)
+	}
+	if len(s.own) == 0 && len(s.cfg.Shapes) == 0 {
+		return fmt.Errorf("bench: nothing to measure: no configuration that builds, and no PTX file")
 	}
 	return nil
 }
@@ -180,22 +198,35 @@ func (s *session) openNVML() *nvml.GPU {
 	return nil
 }
 
+// done tells whether an earlier run has measured a size in a mode.
+func (s *session) done(n int, mode string) bool {
+	return slices.ContainsFunc(s.cfg.Done, func(r Row) bool { return r.N == n && r.Mode == mode })
+}
+
 // shape runs all modes that ask for n.
 func (s *session) shape(n int) error {
+	g := &s.cfg
+	if !(slices.Contains(g.Sizes, n) && !s.done(n, "single") || slices.Contains(g.Sustained, n) && !s.done(n, "sustained") || slices.Contains(g.Graphs, n) && !s.done(n, "graph-warm")) {
+		return nil
+	}
 	o, err := newOperands(s.helpers, n, n, n)
 	if err != nil {
 		return err
 	}
 	defer o.free()
-	sides, times, err := s.sides(o)
-	if err != nil {
-		return s.fail(n, err)
-	}
 	s.protocol.Sets = len(o.sets)
-	checks, err := s.checks(o, sides)
+	peers, times, err := s.peers(o)
 	if err != nil {
-		return s.fail(n, err)
+		return s.fail("peer", n, err)
 	}
+	own, checks, err := s.checked(o, peers)
+	if err != nil || len(own) == 0 {
+		return err
+	}
+	if s.cfg.Try != nil {
+		s.cfg.Try("", n)
+	}
+	sides := append(own, peers...)
 	row := Row{M: n, N: n, K: n, Checks: checks, Recorded: times}
 	for _, mode := range []struct {
 		name  string
@@ -213,7 +244,7 @@ func (s *session) shape(n int) error {
 			return s.protocol.Sustained(sides, s.cfg.Rounds, s.cfg.Block, s.cfg.Block/5)
 		}},
 	} {
-		if !slices.Contains(mode.sizes, n) {
+		if !slices.Contains(mode.sizes, n) || s.done(n, mode.name) {
 			continue
 		}
 		row.Mode = mode.name
@@ -231,44 +262,111 @@ func (s *session) shape(n int) error {
 func (s *session) add(row Row) error {
 	s.result.Rows = append(s.result.Rows, row)
 	one := Result{Rows: []Row{row}}
+	if s.cfg.Quick {
+		for _, q := range one.Ranking() {
+			s.cfg.Progress("%6d %-15s %-50s %.1f TFLOP/s, %.3f of the peer", q.N, q.Mode, q.Kernel, q.Rate, q.Speed)
+		}
+		return s.cfg.Store(s.result)
+	}
 	for _, q := range one.Summary() {
 		s.cfg.Progress("%6d %-15s %-24s %.1f against %.1f TFLOP/s, %.3f (%.3f..%.3f)", q.N, q.Mode, q.Side, q.Ours, q.Theirs, q.Speed.Value, q.Speed.Low, q.Speed.High)
 	}
 	return s.cfg.Store(s.result)
 }
 
-// fail records a shape that could not be measured. Faults of the device are final: after one, no later number could be trusted.
-func (s *session) fail(n int, err error) error {
-	s.cfg.Progress("%6d: %v", n, err)
-	if e := s.add(Row{M: n, N: n, K: n, Mode: "failed", Failure: err.Error()}); e != nil {
+// fail records a kernel that could not be measured at a size. Faults of the device are final: after one, no later number could be trusted.
+func (s *session) fail(kernel string, n int, err error) error {
+	s.cfg.Progress("%6d: %s: %v", n, kernel, err)
+	if e := s.add(Row{M: n, N: n, K: n, Mode: "failed", Kernel: kernel, Failure: err.Error()}); e != nil {
 		return e
 	}
 	return s.dev.Synchronize() // sticky errors come back here
 }
 
-// sides are our kernels, cublasGemmEx and the fastest of cuBLASLt's heuristics, each prepared for every buffer set.
-func (s *session) sides(o *operands) (sides []Side, times []float64, err error) {
-	stream := s.helpers.stream
-	for _, c := range s.own {
-		launches := make([]*cuda.Prepared, len(o.sets))
-		for i, p := range o.sets {
-			if launches[i], err = c.prepare(s.dev, p); err != nil {
-				return nil, nil, err
-			}
-		}
-		sides = append(sides, Side{c.name(), true, func(set int) error { return launches[set].Launch(stream) }})
-	}
+// peers are cublasGemmEx and the fastest of cuBLASLt's heuristics, each prepared for every buffer set.
+func (s *session) peers(o *operands) ([]Side, []float64, error) {
 	classic := make([]*cublas.Gemm, len(o.sets))
 	for i, p := range o.sets {
 		classic[i] = s.blas.GemmEx(cublas.Problem(p))
 	}
 	lt, times, err := s.fastest(o)
-	return append(sides, Side{"cublasGemmEx", false, func(set int) error { return classic[set].Launch() }}, lt), times, err
+	return []Side{{"cublasGemmEx", false, func(set int) error { return classic[set].Launch() }}, lt}, times, err
+}
+
+// ours is one of our kernels, prepared for every buffer set.
+func (s *session) ours(c contender, o *operands) (Side, error) {
+	launches, err := make([]*cuda.Prepared, len(o.sets)), error(nil)
+	for i, p := range o.sets {
+		if launches[i], err = c.prepare(s.dev, p); err != nil {
+			return Side{}, err
+		}
+	}
+	return Side{c.name(), true, func(set int) error { return launches[set].Launch(s.helpers.stream) }}, nil
+}
+
+// judged are our kernels that are measured at n.
+func (s *session) judged(n int) []contender {
+	c, err := gemm.Choose(n, n, n, s.dev.SMs, gemm.Config{})
+	if err == nil && s.cfg.Chosen {
+		for _, k := range s.own {
+			if k.name() == "heddle "+c.String() {
+				return []contender{k}
+			}
+		}
+	}
+	return s.own
+}
+
+// checked gives those of our kernels that do this shape right, and the checks of all sides. The others become failed rows.
+func (s *session) checked(o *operands, peers []Side) (own []Side, checks []Check, err error) {
+	n := o.sets[0].N
+	_, reference, err := o.check(s.helpers.stream, peers[0], nil) // cublasGemmEx
+	if err != nil {
+		return nil, nil, s.fail("peer", n, err)
+	}
+	if s.cfg.Quick {
+		reference = nil
+	}
+	for _, c := range s.judged(n) {
+		if s.cfg.Try != nil {
+			s.cfg.Try(c.name(), n)
+		}
+		var check Check
+		side, err := s.ours(c, o)
+		if err == nil {
+			check, _, err = o.check(s.helpers.stream, side, reference)
+		}
+		if err == nil {
+			err = check.verdict()
+		}
+		if err != nil {
+			if err := s.fail(c.name(), n, err); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		own, checks = append(own, side), append(checks, check)
+	}
+	for _, p := range peers {
+		check, _, err := o.check(s.helpers.stream, p, reference)
+		if err == nil {
+			err = check.verdict()
+		}
+		if err != nil {
+			return nil, nil, s.fail(p.Name, n, err)
+		}
+		checks = append(checks, check)
+	}
+	return own, checks, nil
 }
 
 // fastest times cuBLASLt's 16 best heuristics by bursts, in turn, and prepares the fastest. An algorithm that refuses the shape counts as 0 in times.
 func (s *session) fastest(o *operands) (Side, []float64, error) {
-	plan, err := s.blas.Plan(cublas.Problem(o.sets[0]), 16)
+	count := 16
+	if s.cfg.Quick {
+		count = 8
+	}
+	plan, err := s.blas.Plan(cublas.Problem(o.sets[0]), count)
 	if err != nil {
 		return Side{}, nil, err
 	}
@@ -284,7 +382,10 @@ func (s *session) fastest(o *operands) (Side, []float64, error) {
 		sides[a] = Side{fmt.Sprintf("cublasLt algorithm %d", a), false, func(set int) error { return gemms[set].Launch() }}
 	}
 	s.protocol.Sets = len(o.sets)
-	const rounds, launches = 5, 4
+	rounds, launches := 5, 4
+	if p := o.sets[0]; float64(p.M)*float64(p.N)*float64(p.K) > 1e12 { // milliseconds a launch: noise is small beside it
+		rounds, launches = 3, 1
+	}
 	for round := range rounds {
 		for a := range sides {
 			us, err := s.protocol.Burst(sides[a], launches)
@@ -306,24 +407,4 @@ func (s *session) fastest(o *operands) (Side, []float64, error) {
 		return Side{}, nil, fmt.Errorf("bench: none of cuBLASLt's %d algorithms runs", plan.Algorithms)
 	}
 	return sides[best], times, s.helpers.stream.Synchronize()
-}
-
-// checks compares every side with float64 on samples, and ours with cuBLAS on every element.
-func (s *session) checks(o *operands, sides []Side) ([]Check, error) {
-	var all []Check
-	_, peer, err := o.check(s.helpers.stream, sides[len(s.own)], nil) // cublasGemmEx
-	if err != nil {
-		return nil, err
-	}
-	for _, side := range sides {
-		c, _, err := o.check(s.helpers.stream, side, peer)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-		if err := c.verdict(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }

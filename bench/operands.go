@@ -13,10 +13,11 @@ import (
 //go:embed helpers.ptx
 var helpersPTX string
 
-// Product is C = A·Bᵀ in row-major bf16 on the device: A [M, K], B [N, K], C [M, N].
+// Product is C = A·Bᵀ in row-major bf16 on the device: A [M, K], or [K, M] where it is transposed, B [N, K], or [K, N], C [M, N].
 type Product struct {
-	M, N, K int
-	A, B, C cuda.Ptr
+	M, N, K        int
+	A, B, C        cuda.Ptr
+	TransA, TransB bool
 }
 
 // operands are sets of A, B and C of one shape in one allocation, A and B normal(0,1).

@@ -31,12 +31,16 @@ type Kernel struct {
 
 // Row is one shape in one mode. Side 0 is ours.
 type Row struct {
+	Name     string    `json:"name,omitempty"`
+	TransA   bool      `json:"ta,omitempty"`
+	TransB   bool      `json:"tb,omitempty"`
 	M        int       `json:"m"`
 	N        int       `json:"n"`
 	K        int       `json:"k"`
-	Mode     string    `json:"mode"` // single, sustained, graph-rotating, graph-warm
+	Mode     string    `json:"mode"` // single, sustained, graph-rotating, graph-warm, failed
 	Checks   []Check   `json:"checks,omitempty"`
 	Samples  []Samples `json:"samples"`
+	Kernel   string    `json:"kernel,omitempty"` // of a failure
 	Failure  string    `json:"failure,omitempty"`
 	Recorded []float64 `json:"algorithms_us,omitempty"` // cuBLASLt's heuristics, by burst; the fastest became the side
 }

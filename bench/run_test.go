@@ -15,7 +15,7 @@ import (
 	"heddle/kernel/gemm"
 )
 
-const tinyPTX = `.visible .entry gemm(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .align 64 .b8 c[128], .param .u32 m, .param .u32 n, .param .u32 k)
+const tinyPTX = `.visible .entry reference(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .align 64 .b8 c[128], .param .u32 m, .param .u32 n, .param .u32 k)
 .maxntid 384,1,1
 .reqnctapercluster 2,1,1
 { ret; }`
@@ -47,8 +47,7 @@ func standIns(t *testing.T, defines ...string) GEMM {
 func TestWholeRunOnStandIns(t *testing.T) {
 	g := standIns(t)
 	g.Graphs = nil
-	config := gemm.Default()
-	g.Config = &config
+	g.Configs = []gemm.Config{gemm.Default()}
 	r, err := g.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +60,7 @@ func TestWholeRunOnStandIns(t *testing.T) {
 	}
 	for _, row := range r.Rows {
 		for i, s := range row.Samples {
-			if want := []string{"heddle 128x256x64", "ptx gemm", "cublasGemmEx", "cublasLt algorithm"}[i]; !strings.HasPrefix(s.Side, want) || len(s.Micros) != map[string]int{"single": 3, "sustained": 2}[row.Mode] {
+			if want := []string{"heddle 128x256x64", "ptx reference", "cublasGemmEx", "cublasLt algorithm"}[i]; !strings.HasPrefix(s.Side, want) || len(s.Micros) != map[string]int{"single": 3, "sustained": 2}[row.Mode] {
 				t.Errorf("%s: %+v", row.Mode, s)
 			}
 		}
@@ -96,7 +95,7 @@ func TestWrongKernelIsNotTimed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 1 || !strings.Contains(r.Rows[0].Failure, "ptx gemm is wrong") || len(r.Summary()) != 0 {
+	if len(r.Rows) != 1 || !strings.Contains(r.Rows[0].Failure, "ptx reference is wrong") || len(r.Summary()) != 0 {
 		t.Errorf("got %+v", r.Rows)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"heddle/kernel/gemm"
 	"heddle/ptx"
 )
 
@@ -20,7 +21,7 @@ func TestSuiteSeesIdleAndFaultyRunners(t *testing.T) {
 		if !r.OK {
 			failed++
 		}
-	}); err != nil || cases != 80 || failed != 80 {
+	}); err != nil || cases <= 12*len(gemm.Family()) || failed != cases {
 		t.Errorf("idle runner: %d cases, %d failed, %v", cases, failed, err)
 	}
 	broken := errors.New("device lost")

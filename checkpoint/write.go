@@ -57,6 +57,7 @@ func (s Store) Begin(step int) (dir string, err error) {
 // one part after the other. A rank that holds nothing writes an empty file.
 func (s Store) WriteShard(dir string, m Meta, rank int, parts []Part, values func(Part) ([]float64, error)) (Shard, error) {
 	shard := Shard{Rank: rank}
+	data := 0 // bytes
 	byName := make(map[string]Part, len(parts))
 	var specs []safetensors.Spec
 	for _, p := range parts {
@@ -72,6 +73,7 @@ func (s Store) WriteShard(dir string, m Meta, rank int, parts []Part, values fun
 		if n == 0 {
 			continue
 		}
+		data += n * p.DType.Size()
 		shard.Held = append(shard.Held, h)
 		specs = append(specs, safetensors.Spec{Name: p.Name, DType: p.DType, Shape: []int{n}})
 	}
@@ -91,7 +93,7 @@ func (s Store) WriteShard(dir string, m Meta, rank int, parts []Part, values fun
 		})
 	})
 	if err != nil {
-		return shard, fmt.Errorf("checkpoint: rank %d, step %d: %w", rank, m.Step, err)
+		return shard, fmt.Errorf("checkpoint: rank %d, step %d, a file of %d bytes and its header: %w", rank, m.Step, data, err)
 	}
 	shard.Bytes, shard.SHA256 = int64(count), hex.EncodeToString(hash.Sum(nil))
 	return shard, nil

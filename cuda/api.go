@@ -19,8 +19,8 @@ type api struct {
 	streamWaitValue32, streamWriteValue32                                             dl.Func
 	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventElapsedTime        dl.Func
 	linkCreate, linkAddData, linkComplete, linkDestroy                                dl.Func
-	moduleLoadData, moduleUnload, moduleGetFunction                                   dl.Func
-	funcGetAttribute, funcSetAttribute, occupancyMaxActiveClusters                    dl.Func
+	moduleLoadData, moduleLoadDataEx, moduleUnload, moduleGetFunction                 dl.Func
+	funcGetAttribute, funcSetAttribute, occupancyMaxActiveClusters, occupancyBlocks   dl.Func
 	launchKernelEx, tensorMapEncodeTiled                                              dl.Func
 	streamBeginCapture, streamEndCapture, graphInstantiate, graphUpload, graphLaunch  dl.Func
 	graphExecUpdate, graphExecDestroy, graphDestroy, graphGetNodes                    dl.Func
@@ -57,9 +57,10 @@ func (a *api) symbols() []symbol {
 		{"cuLinkCreate_v2", &a.linkCreate}, {"cuLinkAddData_v2", &a.linkAddData},
 		{"cuLinkComplete", &a.linkComplete}, {"cuLinkDestroy", &a.linkDestroy},
 		{"cuModuleLoadData", &a.moduleLoadData}, {"cuModuleUnload", &a.moduleUnload},
-		{"cuModuleGetFunction", &a.moduleGetFunction},
+		{"cuModuleLoadDataEx", &a.moduleLoadDataEx}, {"cuModuleGetFunction", &a.moduleGetFunction},
 		{"cuFuncGetAttribute", &a.funcGetAttribute}, {"cuFuncSetAttribute", &a.funcSetAttribute},
 		{"cuOccupancyMaxActiveClusters", &a.occupancyMaxActiveClusters},
+		{"cuOccupancyMaxActiveBlocksPerMultiprocessor", &a.occupancyBlocks},
 		{"cuLaunchKernelEx", &a.launchKernelEx}, {"cuTensorMapEncodeTiled", &a.tensorMapEncodeTiled},
 		{"cuStreamBeginCapture_v2", &a.streamBeginCapture}, {"cuStreamEndCapture", &a.streamEndCapture},
 		{"cuGraphInstantiateWithFlags", &a.graphInstantiate}, {"cuGraphUpload", &a.graphUpload},

@@ -1,7 +1,7 @@
 // Package cuda is the NVIDIA driver, opened at run time: no toolkit, no cgo, no header.
 //
-// Start with Open, then Driver.Device, Device.Bind, Device.Compile and Function.Prepare. PTX goes through the driver's linker (cuLink) alone: the direct JIT makes other machine code from the
-// same text. Launches are prepared once and then cost what the driver costs: no allocation, no lookup. Handles are not safe for concurrent use, except that each goroutine may use its own
+// Start with Open, then Driver.Device, Device.Bind, Device.Compile and Function.Prepare. PTX goes through the driver's linker (cuLink), or, where it hands registers
+// from one warp group to another, through the driver's direct JIT: see Compile. Launches are prepared once and then cost what the driver costs: no allocation, no lookup. Handles are not safe for concurrent use, except that each goroutine may use its own
 // streams; every goroutine that talks to the driver first calls Device.Bind, since CUDA keeps the current context per thread.
 //
 // What waits for running kernels, and so belongs at start-up: Module loading, Free, FreePinned. What may be called while kernels run: everything else.

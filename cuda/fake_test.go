@@ -184,6 +184,12 @@ func TestModulesAreLinkedOnceAndKept(t *testing.T) {
 	if _, err := dev.Compile("bad ptx", nil); err == nil || !strings.Contains(err.Error(), "cuLinkAddData: CUDA_ERROR_INVALID_PTX") || !strings.Contains(err.Error(), "line 1: bad thing in ptx") {
 		t.Errorf("got %v", err)
 	}
+	if m, err := dev.Compile("setmaxnreg ptx", cache); err != nil || m.Cached || m.Cubin != nil || m.Log != "Used 168 registers" {
+		t.Errorf("text that hands registers around: %+v, %v; want the direct JIT", m, err)
+	}
+	if _, err := dev.Compile("bad setmaxnreg", nil); err == nil || !strings.Contains(err.Error(), "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX") || !strings.Contains(err.Error(), "line 2: bad thing") {
+		t.Errorf("got %v", err)
+	}
 	f, err := m.Function("k")
 	if err != nil || f.FunctionFacts != (FunctionFacts{MaxThreads: 384, Shared: 10, Local: 30, Registers: 40}) {
 		t.Fatalf("got %+v, %v", f, err)
@@ -249,6 +255,9 @@ func TestLaunchesArriveWhole(t *testing.T) {
 	}
 	if n, err := p.MaxClusters(); n != 66 || err != nil {
 		t.Errorf("MaxClusters: %d, %v", n, err)
+	}
+	if n, err := p.MaxCTAs(); n != dev.SMs || err != nil {
+		t.Errorf("MaxCTAs: %d, %v", n, err)
 	}
 	if n := testing.AllocsPerRun(100, func() { p.Launch(s) }); n != 0 {
 		t.Errorf("%v allocations a launch", n)

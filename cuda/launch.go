@@ -131,10 +131,19 @@ func (p *Prepared) Launch(s *Stream) error {
 	return nil
 }
 
-// MaxClusters is how many clusters of this launch the device holds at once.
+// MaxClusters is how many clusters of this launch the device holds at once. It is 0 for a kernel without clusters: ask MaxCTAs.
 func (p *Prepared) MaxClusters() (int, error) {
 	var n int32
 	d := p.f.dev.driver
 	err := d.check("cuOccupancyMaxActiveClusters", d.api.occupancyMaxActiveClusters, uintptr(unsafe.Pointer(&n)), p.f.handle, uintptr(unsafe.Pointer(&p.config)))
 	return int(n), p.f.named(err)
+}
+
+// MaxCTAs is how many CTAs of this launch the device holds at once, where they are in no clusters.
+func (p *Prepared) MaxCTAs() (int, error) {
+	var n int32
+	c, d := &p.config, p.f.dev.driver
+	threads := c.block[0] * c.block[1] * c.block[2]
+	err := d.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", d.api.occupancyBlocks, uintptr(unsafe.Pointer(&n)), p.f.handle, uintptr(threads), uintptr(c.shared))
+	return int(n) * p.f.dev.SMs, p.f.named(err)
 }

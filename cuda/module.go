@@ -24,9 +24,15 @@ type Module struct {
 // Cache keeps compiled cubins in a folder. A nil cache or an empty folder keeps nothing.
 type Cache struct{ Dir string }
 
-// Compile turns PTX into machine code with the driver's linker and loads it. Loading waits for running kernels: compile at start-up.
+// Compile turns PTX into machine code and loads it. Loading waits for running kernels: compile at start-up.
+//
+// The driver's linker does it, and its cubin is kept. But the linker compiles for linking and ignores setmaxnreg ("to maintain compatibility across compilation
+// units", ptxas C7504): a consumer of 192 accumulators then spills and runs at a twentieth of its speed. Such text goes to the direct JIT, which has a disk cache of its own.
 func (dev *Device) Compile(ptx string, cache *Cache) (*Module, error) {
 	m := &Module{dev: dev}
+	if strings.Contains(ptx, "setmaxnreg") {
+		return m, m.translate(ptx)
+	}
 	path := cache.path(dev, ptx)
 	if m.Cubin = readCubin(path); m.Cubin != nil {
 		m.Cached = true
@@ -42,23 +48,63 @@ func (dev *Device) Compile(ptx string, cache *Cache) (*Module, error) {
 	return m, dev.driver.check("cuModuleLoadData", dev.driver.api.moduleLoadData, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&m.Cubin[0])))
 }
 
+// compilerLog is the options that tell the driver's compilers where to write.
+type compilerLog struct {
+	info, errs []byte
+	names      []uint32
+	values     []uintptr
+	pin        runtime.Pinner // the option values name these buffers as plain words
+}
+
+// newCompilerLog must be closed when the compiler has done with it.
+func newCompilerLog() *compilerLog {
+	const infoBuffer, infoBytes, errorBuffer, errorBytes, verbose = 3, 4, 5, 6, 12 // CU_JIT_…
+	const bytes = 1 << 16
+	l := &compilerLog{info: make([]byte, bytes+1), errs: make([]byte, bytes+1), names: []uint32{infoBuffer, infoBytes, errorBuffer, errorBytes, verbose}}
+	l.values = []uintptr{uintptr(unsafe.Pointer(&l.info[0])), bytes, uintptr(unsafe.Pointer(&l.errs[0])), bytes, 1}
+	l.pin.Pin(&l.info[0])
+	l.pin.Pin(&l.errs[0])
+	l.pin.Pin(&l.names[0])
+	l.pin.Pin(&l.values[0])
+	return l
+}
+
+func (l *compilerLog) close()       { l.pin.Unpin() }
+func (l *compilerLog) said() string { return strings.TrimSpace(cString(&l.info[0])) }
+
+// explain adds what the compiler complained about.
+func (l *compilerLog) explain(err error) error {
+	return fmt.Errorf("%w: %s", err, strings.TrimSpace(cString(&l.errs[0])))
+}
+
+// options are the three arguments that driver calls take them by.
+func (l *compilerLog) options() (n, names, values uintptr) {
+	return uintptr(len(l.names)), uintptr(unsafe.Pointer(&l.names[0])), uintptr(unsafe.Pointer(&l.values[0]))
+}
+
+// translate loads PTX through the direct JIT.
+func (m *Module) translate(ptx string) error {
+	l := newCompilerLog()
+	defer l.close()
+	n, names, values := l.options()
+	text := append([]byte(ptx), 0)
+	d := m.dev.driver
+	err := d.check("cuModuleLoadDataEx", d.api.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&text[0])), n, names, values)
+	if err != nil {
+		return l.explain(err)
+	}
+	m.Log = l.said()
+	return nil
+}
+
 // Link compiles PTX to a cubin without loading it, so it may run beside kernels, and on several threads. The log names registers and spills.
 func (dev *Device) Link(ptx string) (cubin []byte, log string, err error) {
-	const infoBuffer, infoBytes, errorBuffer, errorBytes, verbose = 3, 4, 5, 6, 12 // CU_JIT_…
-	const logBytes = 1 << 16
-	info, errs := make([]byte, logBytes+1), make([]byte, logBytes+1)
-	var pin runtime.Pinner // the option values name these buffers as plain words
-	defer pin.Unpin()
-	pin.Pin(&info[0])
-	pin.Pin(&errs[0])
-	names := []uint32{infoBuffer, infoBytes, errorBuffer, errorBytes, verbose}
-	values := []uintptr{uintptr(unsafe.Pointer(&info[0])), logBytes, uintptr(unsafe.Pointer(&errs[0])), logBytes, 1}
-	pin.Pin(&names[0]) // the linker keeps them until it is destroyed
-	pin.Pin(&values[0])
-
+	l := newCompilerLog() // the linker keeps it until it is destroyed
+	defer l.close()
 	d, a := dev.driver, &dev.driver.api
 	var state uintptr
-	if err := d.check("cuLinkCreate", a.linkCreate, uintptr(len(names)), uintptr(unsafe.Pointer(&names[0])), uintptr(unsafe.Pointer(&values[0])), uintptr(unsafe.Pointer(&state))); err != nil {
+	n, names, values := l.options()
+	if err := d.check("cuLinkCreate", a.linkCreate, n, names, values, uintptr(unsafe.Pointer(&state))); err != nil {
 		return nil, "", err
 	}
 	defer a.linkDestroy.Call(state)
@@ -71,9 +117,9 @@ func (dev *Device) Link(ptx string) (cubin []byte, log string, err error) {
 		err = d.check("cuLinkComplete", a.linkComplete, state, uintptr(unsafe.Pointer(&image)), uintptr(unsafe.Pointer(&size)))
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %s", err, strings.TrimSpace(cString(&errs[0])))
+		return nil, "", l.explain(err)
 	}
-	return bytes.Clone(unsafe.Slice(image, size)), strings.TrimSpace(cString(&info[0])), nil
+	return bytes.Clone(unsafe.Slice(image, size)), l.said(), nil
 }
 
 // Close unloads the module, waiting for running kernels.

@@ -12,12 +12,13 @@ type Runner struct {
 	dev       *Device
 	stream    *Stream
 	cache     *Cache
-	functions map[string]*Function // by PTX text and entry
+	functions map[string]*Function     // by PTX text and entry
+	entries   map[*ptx.Entry]*Function // the same, for entries met before: an Entry never changes
 }
 
 // NewRunner makes a runner on a stream of the device, which must be bound to the calling thread in every call.
 func NewRunner(dev *Device, s *Stream, cache *Cache) *Runner {
-	return &Runner{dev: dev, stream: s, cache: cache, functions: map[string]*Function{}}
+	return &Runner{dev: dev, stream: s, cache: cache, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
 }
 
 // Run executes one launch as ptx.Runner says: buffers with Data travel to the device and back, the others stay where they are.
@@ -118,9 +119,13 @@ func dim(d ptx.Dim3) [3]uint32 { return [3]uint32{uint32(d.X), uint32(d.Y), uint
 
 // Function compiles the module, unless it did before, and finds the entry.
 func (r *Runner) function(m *ptx.Module, e *ptx.Entry) (*Function, error) {
+	if f := r.entries[e]; f != nil {
+		return f, nil
+	}
 	text := m.PTX()
 	key := e.Name + "\x00" + text
 	if f := r.functions[key]; f != nil {
+		r.entries[e] = f
 		return f, nil
 	}
 	loaded, err := r.dev.Compile(text, r.cache)
@@ -129,7 +134,7 @@ func (r *Runner) function(m *ptx.Module, e *ptx.Entry) (*Function, error) {
 	}
 	f, err := loaded.Function(e.Name)
 	if err == nil {
-		r.functions[key] = f
+		r.functions[key], r.entries[e] = f, f
 	}
 	return f, err
 }

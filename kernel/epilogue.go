@@ -11,7 +11,8 @@ type Store struct {
 	To      ptx.TensorMap // box 64 rows × 128 bytes, 128-byte swizzle
 	Type    num.DType     // BF16, F16 or F32
 	Add     bool          // add to what is there instead of overwriting it; F32
-	Buffers ptx.SAddr     // two of 8,192 bytes each, aligned 1,024, of this warpgroup alone
+	Buffers ptx.SAddr     // Count of 8,192 bytes each, aligned 1,024, of this warpgroup alone
+	Count   int           // of buffers, 1 or more: a chunk waits until the one so many before it has left its buffer
 	Barrier ptx.U32       // a named barrier of this warpgroup alone
 }
 
@@ -20,8 +21,8 @@ const (
 	chunkBytes = 64 * chunkRow
 )
 
-// StoreBytes is the shared memory that Store wants for each warpgroup.
-const StoreBytes = 2 * chunkBytes
+// StoreBytes is the shared memory of one buffer.
+const StoreBytes = chunkBytes
 
 // Columns is how many columns one chunk holds.
 func (s Store) Columns() int { return chunkRow / s.Type.Size() }
@@ -36,17 +37,13 @@ func (s Store) Tile(k *ptx.Builder, accs []*ptx.Acc, row, col ptx.U32) {
 	wide := s.Columns()
 	perAcc := 2 * accs[0].Len() / wide
 	chunks := perAcc * len(accs)
+	done := -chunks - 1 // chunks that have left, counted from this tile's first; those of the tile before are negative
 	for chunk := range chunks {
-		buf := chunk % 2 * chunkBytes
-		// Wait for the chunk that had this buffer before. That is two chunks ago; but an odd number of chunks starts the next tile on the buffer it
-		// ended on, and the wait there covers the second chunk too.
-		pending := 1
-		if chunk == 0 && chunks%2 == 1 {
-			pending = 0
-		}
-		if chunk != 1 || chunks%2 == 0 {
-			k.When(lead, func() { k.BulkWaitRead(pending) })
+		buf := chunk % s.Count * chunkBytes
+		if before := s.before(chunk, chunks); before > done {
+			k.When(lead, func() { k.BulkWaitRead(chunk - 1 - before) })
 			k.BarSync(s.Barrier, 128)
+			done = before
 		}
 		lay(accs[chunk/perAcc], chunk%perAcc*wide/2, buf)
 		k.FenceProxyAsync()
@@ -61,6 +58,15 @@ func (s Store) Tile(k *ptx.Builder, accs []*ptx.Acc, row, col ptx.U32) {
 			k.BulkCommit()
 		})
 	}
+}
+
+// before is the chunk that had this chunk's buffer before, negative where that was in the tile before: every tile starts on the first buffer.
+func (s Store) before(chunk, chunks int) int {
+	if chunk >= s.Count {
+		return chunk - s.Count
+	}
+	last := chunk + (chunks-1-chunk)/s.Count*s.Count // of a tile, in this buffer
+	return last - chunks
 }
 
 // A layer puts the chunk that starts at element first of acc into the buffer buf bytes on.
@@ -110,5 +116,5 @@ func (s Store) pairs(k *ptx.Builder) layer {
 	}
 }
 
-// Finish waits until the warpgroup's stores are in global memory.
-func (s Store) Finish(k *ptx.Builder) { k.BulkWait(0) }
+// Finish waits until the stores have left shared memory, which may go then. That they reach global memory is what the end of the grid waits for.
+func (s Store) Finish(k *ptx.Builder) { k.BulkWaitRead(0) }

@@ -26,8 +26,8 @@ func Tiny() model.Config {
 }
 
 // NewInput draws a batch of b sequences of s tokens, masked unevenly over sequences and positions, and weights away from
-// their defaults, so that a skipped one shows. logit scales the final norm: with about 100 the logits reach ±800, where a
-// wrong row maximum overflows.
+// their defaults, so that a skipped one shows; the last token always counts. logit scales the final norm: with about 300 the logits reach ±800,
+// where a wrong row maximum overflows.
 func NewInput(c model.Config, b, s int, seed uint64, logit float64) Input {
 	in := Input{Config: c, B: b, S: s, Weights: weights(seed, logit)}
 	for i := range b * s {
@@ -36,7 +36,7 @@ func NewInput(c model.Config, b, s int, seed uint64, logit float64) Input {
 		label := int32(u(1<<32+1) * float64(c.Vocab))
 		row, at := i/s, i%s
 		on := float32(1)
-		if row == 1 && at < s*3/4 || u(1<<32+2) < 0.2 {
+		if i < b*s-1 && (row == 1 && at < s*3/4 || u(1<<32+2) < 0.2) {
 			on, label = 0, -100
 		}
 		in.Labels, in.Mask = append(in.Labels, label), append(in.Mask, on)

@@ -120,3 +120,23 @@ func TestNeedsIsTheLargestSchemesPeakAndTwoGradients(t *testing.T) {
 		t.Errorf("needs %d, want %d, %v", got, want, err)
 	}
 }
+
+// A mean of the ranks' means is not the mean: every way to cut the batch gives its ranks different numbers of tokens.
+func TestMasksAreUnevenOverRanksAndSequences(t *testing.T) {
+	in := NewInput(Tiny(), 4, 32, 1, 1)
+	for _, cut := range []struct{ b, s int }{{4, 1}, {2, 1}, {1, 2}, {1, 4}, {2, 2}} {
+		counts := map[float32]int{}
+		for part := range cut.b * cut.s {
+			n := float32(0)
+			for i, on := range in.Mask {
+				if i/in.S/(in.B/cut.b) == part/cut.s && i%in.S/(in.S/cut.s) == part%cut.s {
+					n += on
+				}
+			}
+			counts[n]++
+		}
+		if len(counts) < 2 {
+			t.Errorf("batch in %d, sequence in %d: every rank has as many tokens: %v", cut.b, cut.s, counts)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func layerLines(calls []compute.Call, layer int, m *mesh.Mesh) (lines []Line, t 
 }
 
 // places writes a tensor's places. Factors of one axis are joined: S(g)@tp.kv with S(r)@tp.rep is S(gr), with R it is S(g)R.
-// Axes are named where there are several.
+// Where there are several axes they are named, and those at which the tensor is R are left out.
 func places(m *mesh.Mesh, a compute.Arg) string {
 	if len(m.Axes()) == 0 {
 		return "whole"
@@ -117,10 +117,16 @@ func places(m *mesh.Mesh, a compute.Arg) string {
 	if len(names) == 1 {
 		return out[0]
 	}
+	var named []string
 	for k, n := range names {
-		out[k] += "@" + n
+		if out[k] != "R" {
+			named = append(named, out[k]+"@"+n)
+		}
 	}
-	return strings.Join(out, " ")
+	if named == nil {
+		return "R"
+	}
+	return strings.Join(named, " ")
 }
 
 func join(a, b string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"heddle/num"
+	"heddle/tile"
 )
 
 // Map describes a tensor in global memory and the box that one TMA operation moves, as cuTensorMapEncodeTiled takes it:
@@ -32,6 +33,9 @@ const (
 
 // Width is the bytes of a swizzled row: 32, 64 or 128; 16, the unit, without swizzle.
 func (s Swizzle) Width() int { return 16 << s }
+
+// Tile is the same permutation in the layout algebra: of byte addresses, in units of 16 bytes.
+func (s Swizzle) Tile() tile.Swizzle { return tile.Swizzle{B: int(s), M: 4, S: 3} }
 
 // Apply maps a shared-memory byte address of the plain tile to where the swizzle puts it.
 func (s Swizzle) Apply(addr uint32) uint32 { return addr ^ addr>>7&(1<<s-1)<<4 }

@@ -85,11 +85,28 @@ type opInfo struct {
 
 func (o Op) String() string { return ops[o].Name }
 
+// MarshalText gives the opcode's name, so that opcodes can be keys of JSON objects.
+func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (o *Op) UnmarshalText(b []byte) error {
+	for i := OpMov; i < NumOps; i++ {
+		if ops[i].Name == string(b) {
+			*o = i
+			return nil
+		}
+	}
+	return fmt.Errorf("ptx: no opcode is named %q", b)
+}
+
 // Mnemonic is the first word of the instruction's PTX text.
 func (o Op) Mnemonic() string { return mnemonic(ops[o].PTX) }
 
 // Has tells whether the table gives the opcode all these flags.
 func (o Op) Has(f isa.Flags) bool { return ops[o].Flags&f == f }
+
+// Blocks tells whether the instruction may wait.
+func (o Op) Blocks() bool { return o.Has(isa.Blocking) }
 
 // levelOf is the uniformity that the table forces on a result, and whether it does.
 func (o Op) levelOf() (Level, bool) {

@@ -41,34 +41,3 @@ func (k *Builder) Bars(name string, n int) Bar {
 	}
 	return Bar{r.Addr().operand}
 }
-
-// DescLayout says how an operand tile of wgmma lies in shared memory. (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout)
-type DescLayout struct {
-	Swizzle Swizzle
-	MN      bool // the tile's M or N dim is contiguous; else K is
-	Leading int  // bytes: MN-major: from one swizzle-wide chunk to the next; K-major without swizzle: from one 16-byte column to the next
-	Stride  int  // bytes from one group of 8 rows to the next
-}
-
-// KMajor is a tile whose rows of K lie packed, one swizzle width each.
-func KMajor(s Swizzle) DescLayout { return DescLayout{Swizzle: s, Stride: 8 * s.Width()} }
-
-// MNMajor is a tile cut into chunks of one swizzle width along M or N, each chunk depth rows of K deep.
-func MNMajor(s Swizzle, depth int) DescLayout {
-	return DescLayout{Swizzle: s, MN: true, Leading: depth * s.Width(), Stride: 8 * s.Width()}
-}
-
-// Fields are the descriptor's bits without the address.
-func (d DescLayout) Fields() uint64 {
-	leading := uint64(1) // ignored for swizzled K-major tiles; 1 by convention
-	if d.Leading > 0 {
-		leading = uint64(d.Leading) >> 4 & 0x3fff
-	}
-	mode := [...]uint64{0, 3, 2, 1}[d.Swizzle] // none, 32, 64, 128: the reverse of the tensor map's order
-	return leading<<16 | uint64(d.Stride)>>4&0x3fff<<32 | mode<<62
-}
-
-// Desc is the descriptor of the tile at a, which must start on a boundary of the swizzle's pattern (8 rows).
-func (k *Builder) Desc(a SAddr, d DescLayout) Desc {
-	return U32{a.operand}.Shr(4).And(k.U32(0x3fff)).U64().fields(d.Fields())
-}

@@ -144,3 +144,12 @@ func (v Bar) Index(i U32) Bar { return v.at(i.Shl(3)) }
 
 // Index is barrier i of the array that starts here, in the same CTA.
 func (v CBar) Index(i U32) CBar { return v.at(i.Shl(3)) }
+
+// Cache policies for Load2Hint, as createpolicy makes them for all of an access (CUTLASS, TMA::CacheHintSm90).
+const (
+	EvictFirst = 0x12F0000000000000
+	EvictLast  = 0x14F0000000000000
+)
+
+// Plus is the address n bytes further, in the same CTA.
+func (v CAddr) Plus(n int) CAddr { return v.At(U32{immediate(v.k, n)}) }

@@ -7,6 +7,7 @@ func (k *Builder) verify(e *Entry) {
 	k.verifyShared()
 	k.verifyRoles(e)
 	k.verifyWgmma(e.Body)
+	k.verifyFragments(e.Body)
 }
 
 func (k *Builder) verifyShared() {
@@ -98,6 +99,29 @@ func (k *Builder) wgmmaInst(in *Inst, s wgmmaState) wgmmaState {
 		s.open = true
 	}
 	return s
+}
+
+// verifyFragments demands a wgmma.fence between the write of a register and the wgmma that reads it as a fragment of A.
+func (k *Builder) verifyFragments(b *Block) {
+	fresh := map[int32]bool{} // registers written since the last fence
+	b.Walk(func(in *Inst) {
+		switch {
+		case in.Op == OpWgFence:
+			clear(fresh)
+		case in.Op == OpWgmmaRBF16 || in.Op == OpWgmmaRF16:
+			for _, s := range in.Src[1:5] {
+				if fresh[s.reg] {
+					k.failAt(in.Line, "%s reads a fragment that was written after the last WgmmaFence", in.Op.Mnemonic())
+					return
+				}
+			}
+		}
+		for _, d := range in.Dst {
+			if d.class == B32 {
+				fresh[d.reg] = true
+			}
+		}
+	})
 }
 
 func (in *Inst) isWgmma() bool { return in.Op.Has(isa.AlignedGroup | isa.Async) }

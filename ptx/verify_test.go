@@ -68,6 +68,14 @@ func TestBuilderRefuses(t *testing.T) {
 		"product without a fence":  {"without WgmmaFence", 128, func(k *ptx.Builder) { product(k, false, true, true) }},
 		"product without a commit": {"without wgmma.commit_group", 128, func(k *ptx.Builder) { product(k, true, false, false) }},
 		"accumulator read early":   {"may still write it", 128, func(k *ptx.Builder) { product(k, true, true, false).F32(0) }},
+		"fragment written after the fence": {"written after the last WgmmaFence", 128, func(k *ptx.Builder) {
+			d, acc := k.Desc(k.Shared("t", 8192, 1024).Addr(), ptx.KMajor(ptx.Swizzle128)), k.NewAcc(64)
+			k.WgmmaFence()
+			u := k.Tid().Plus(1)
+			acc.MMABF16R([4]ptx.U32{u, u, u, u}, d, k.Bool(false), 0)
+			k.WgmmaCommit()
+			k.WgmmaWait(0)
+		}},
 		"accumulator width":        {"multiple of 8", 128, func(k *ptx.Builder) { k.NewAcc(12) }},
 		"two parameters, one name": {"two parameters", 128, func(k *ptx.Builder) { k.ParamU32("x"); k.ParamF32("x") }},
 		"threads":                  {"a CTA of 100 threads", 100, func(k *ptx.Builder) {}},

@@ -86,6 +86,48 @@ func (v U32) LeadingZeros() U32 {
 	return U32{value(v.k, OpClzU32, B32, v.operand)}
 }
 
+// ReverseBits is x with its bits in the opposite order.
+//
+// PTX ISA, Logic and Shift: brev.b32
+func (v U32) ReverseBits() U32 {
+	return U32{value(v.k, OpBrevU32, B32, v.operand)}
+}
+
+// Permute picks four of the eight bytes of x (0…3) and y (4…7), a selector nibble each, the lowest first.
+//
+// PTX ISA, Logic and Shift: prmt.b32
+func (v U32) Permute(y U32, selector int) U32 {
+	return U32{value(v.k, OpPrmtU32, B32, v.operand, y.operand, immediate(v.k, selector))}
+}
+
+// Field is the field of so many bits that starts at a bit.
+//
+// PTX ISA, Integer Arithmetic: bfe.u32
+func (v U32) Field(at int, bits int) U32 {
+	return U32{value(v.k, OpBfeU32, B32, v.operand, immediate(v.k, at), immediate(v.k, bits))}
+}
+
+// MadWide is x·y + z in 64 bits.
+//
+// PTX ISA, Integer Arithmetic: mad.wide.u32
+func (v U32) MadWide(y U32, z U64) U64 {
+	return U64{value(v.k, OpMadWideU32, B64, v.operand, y.operand, z.operand)}
+}
+
+// Mul is the low half of x·y.
+//
+// PTX ISA, Integer Arithmetic: mul.lo.s32
+func (v S32) Mul(y S32) S32 {
+	return S32{value(v.k, OpMulS32, B32, v.operand, y.operand)}
+}
+
+// ShrBy shifts right by y bits, the sign in; 32 and more give only signs.
+//
+// PTX ISA, Logic and Shift: shr.s32
+func (v S32) ShrBy(y U32) S32 {
+	return S32{value(v.k, OpShrS32, B32, v.operand, y.operand)}
+}
+
 // Add is x + y, wrapping.
 //
 // PTX ISA, Integer Arithmetic: add.s32
@@ -245,6 +287,20 @@ func (v U32) Ne(y U32) Pred {
 // PTX ISA, Comparison and Selection: setp.lt.s32
 func (v S32) Lt(y S32) Pred {
 	return Pred{value(v.k, OpLtS32, P, v.operand, y.operand)}
+}
+
+// Lt tells whether x < y, unsigned.
+//
+// PTX ISA, Comparison and Selection: setp.lt.u64
+func (v U64) Lt(y U64) Pred {
+	return Pred{value(v.k, OpLtU64, P, v.operand, y.operand)}
+}
+
+// Eq tells whether x = y.
+//
+// PTX ISA, Comparison and Selection: setp.eq.u64
+func (v U64) Eq(y U64) Pred {
+	return Pred{value(v.k, OpEqU64, P, v.operand, y.operand)}
 }
 
 // Lt tells whether x < y; false where one is a NaN.
@@ -408,6 +464,20 @@ func (v F32) Log2Approx() F32 {
 	return F32{value(v.k, OpLg2F32, B32, v.operand)}
 }
 
+// TanhApprox is tanh x with relative error 2⁻¹¹.
+//
+// PTX ISA, Floating Point: tanh.approx.f32
+func (v F32) TanhApprox() F32 {
+	return F32{value(v.k, OpTanhF32, B32, v.operand)}
+}
+
+// FMA is x·y + z in each half with one rounding.
+//
+// PTX ISA, Half Precision Floating Point: fma.rn.bf16x2
+func (v BF16x2) FMA(y BF16x2, z BF16x2) BF16x2 {
+	return BF16x2{value(v.k, OpFmaBF16x2, B32, v.operand, y.operand, z.operand)}
+}
+
 // U64 widens with zeros.
 //
 // PTX ISA, Data Movement and Conversion: cvt.u64.u32
@@ -434,6 +504,55 @@ func (v U32) F32() F32 {
 // PTX ISA, Data Movement and Conversion: cvt.rzi.u32.f32
 func (v F32) TruncU32() U32 {
 	return U32{value(v.k, OpCvtU32F32, B32, v.operand)}
+}
+
+// F32 is the nearest float32.
+//
+// PTX ISA, Data Movement and Conversion: cvt.rn.f32.s32
+func (v S32) F32() F32 {
+	return F32{value(v.k, OpCvtF32S32, B32, v.operand)}
+}
+
+// TruncS32 drops the fraction; saturates; NaN gives 0.
+//
+// PTX ISA, Data Movement and Conversion: cvt.rzi.s32.f32
+func (v F32) TruncS32() S32 {
+	return S32{value(v.k, OpCvtS32F32, B32, v.operand)}
+}
+
+// RoundS32 is the nearest integer, ties to even; saturates; NaN gives 0.
+//
+// PTX ISA, Data Movement and Conversion: cvt.rni.s32.f32
+func (v F32) RoundS32() S32 {
+	return S32{value(v.k, OpCvtS32F32n, B32, v.operand)}
+}
+
+// Low widens element 0, exactly.
+//
+// PTX ISA, Data Movement and Conversion: shl.b32
+func (v BF16x2) Low() F32 {
+	return F32{value(v.k, OpLowBF16, B32, v.operand)}
+}
+
+// High widens element 1, exactly.
+//
+// PTX ISA, Data Movement and Conversion: and.b32
+func (v BF16x2) High() F32 {
+	return F32{value(v.k, OpHighBF16, B32, v.operand)}
+}
+
+// PackE4M3 rounds to fp8 e4m3 into byte 1, low into byte 0; what is too large becomes ±448.
+//
+// PTX ISA, Data Movement and Conversion: .reg
+func (v F32) PackE4M3(low F32) U32 {
+	return U32{value(v.k, OpPackE4M3, B32, v.operand, low.operand)}
+}
+
+// PackE5M2 rounds to fp8 e5m2 into byte 1, low into byte 0; what is too large becomes ±57344.
+//
+// PTX ISA, Data Movement and Conversion: .reg
+func (v F32) PackE5M2(low F32) U32 {
+	return U32{value(v.k, OpPackE5M2, B32, v.operand, low.operand)}
 }
 
 // Bits is the bit pattern.
@@ -768,6 +887,99 @@ func (v GAddr) RedAddF32(x F32) {
 	effect(v.k, OpRedAddGF32, v.operand, x.operand)
 }
 
+// AtomicMaxU32 replaces 4 bytes of global memory by the larger, unsigned, and gives what was there.
+//
+// PTX ISA, Parallel Synchronization and Communication: atom.relaxed.gpu.global.max.u32
+func (v GAddr) AtomicMaxU32(x U32) U32 {
+	return U32{value(v.k, OpAtomMaxGU32, B32, v.operand, x.operand)}
+}
+
+// AtomicExchangeU32 replaces 4 bytes of global memory and gives what was there.
+//
+// PTX ISA, Parallel Synchronization and Communication: atom.relaxed.gpu.global.exch.b32
+func (v GAddr) AtomicExchangeU32(x U32) U32 {
+	return U32{value(v.k, OpAtomExchGU32, B32, v.operand, x.operand)}
+}
+
+// AtomicCompareU32 replaces 4 bytes of global memory by x if they are was, and gives what was there.
+//
+// PTX ISA, Parallel Synchronization and Communication: atom.relaxed.gpu.global.cas.b32
+func (v GAddr) AtomicCompareU32(was U32, x U32) U32 {
+	return U32{value(v.k, OpAtomCasGU32, B32, v.operand, was.operand, x.operand)}
+}
+
+// AtomicAddU32 adds to 4 bytes of shared memory and gives what was there.
+//
+// PTX ISA, Parallel Synchronization and Communication: atom.relaxed.cta.shared::cta.add.u32
+func (v SAddr) AtomicAddU32(x U32) U32 {
+	return U32{value(v.k, OpAtomAddSU32, B32, v.operand, x.operand)}
+}
+
+// At is the address bytes further, in the same CTA.
+//
+// PTX ISA, Integer Arithmetic: add.u32
+func (v CAddr) At(bytes U32) CAddr {
+	return CAddr{value(v.k, OpOffsetC, B32, v.operand, bytes.operand)}
+}
+
+// LoadU32 reads 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: ld.shared::cluster.u32
+func (v CAddr) LoadU32() U32 {
+	return U32{value(v.k, OpLoadCU32, B32, v.operand)}
+}
+
+// LoadF32 reads 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: ld.shared::cluster.f32
+func (v CAddr) LoadF32() F32 {
+	return F32{value(v.k, OpLoadCF32, B32, v.operand)}
+}
+
+// StoreU32 writes 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: st.shared::cluster.u32
+func (v CAddr) StoreU32(x U32) {
+	effect(v.k, OpStoreCU32, v.operand, x.operand)
+}
+
+// StoreF32 writes 4 aligned bytes of a CTA's shared memory.
+//
+// PTX ISA, Data Movement and Conversion: st.shared::cluster.f32
+func (v CAddr) StoreF32(x F32) {
+	effect(v.k, OpStoreCF32, v.operand, x.operand)
+}
+
+// StoreAsyncU32 writes 4 bytes of a CTA's shared memory some time; they count on bar, a barrier of the same CTA.
+//
+// PTX ISA, Data Movement and Conversion: st.async.shared::cluster.mbarrier::complete_tx::bytes.u32
+func (v CAddr) StoreAsyncU32(x U32, bar CBar) {
+	effect(v.k, OpStAsyncU32, v.operand, x.operand, bar.operand)
+}
+
+// StoreAsyncU32x4 writes 16 bytes of a CTA's shared memory some time; they count on bar, a barrier of the same CTA.
+//
+// PTX ISA, Data Movement and Conversion: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32
+func (v CAddr) StoreAsyncU32x4(x [4]U32, bar CBar) {
+	effect(v.k, OpStAsyncU32x4, v.operand, x[0].operand, x[1].operand, x[2].operand, x[3].operand, bar.operand)
+}
+
+// LoadConstF32x4 reads 16 aligned bytes of global memory that nobody writes during the launch, past L1.
+//
+// PTX ISA, Data Movement and Conversion: ld.global.nc.L1::no_allocate.v4.f32
+func (v GAddr) LoadConstF32x4() [4]F32 {
+	r := values(v.k, OpLoadGNCF32x4, B32, 4, v.operand)
+	return [4]F32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
+}
+
+// LoadConstU32x4 reads 16 aligned bytes of global memory that nobody writes during the launch, past L1.
+//
+// PTX ISA, Data Movement and Conversion: ld.global.nc.L1::no_allocate.v4.u32
+func (v GAddr) LoadConstU32x4() [4]U32 {
+	r := values(v.k, OpLoadGNCU32x4, B32, 4, v.operand)
+	return [4]U32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
+}
+
 // Shuffle is x of the given lane; the same in the whole warp where lane is.
 //
 // PTX ISA, Data Movement and Conversion: shfl.sync.idx.b32
@@ -850,6 +1062,13 @@ func (v CBar) Arrive() {
 // PTX ISA, Parallel Synchronization and Communication: mbarrier.arrive.expect_tx.shared::cta.b64
 func (v Bar) ArriveExpect(n int) {
 	effect(v.k, OpMbarExpect, v.operand, immediate(v.k, n))
+}
+
+// ArriveExpect arrives at a barrier of another CTA and expects n more bytes in this phase.
+//
+// PTX ISA, Parallel Synchronization and Communication: mbarrier.arrive.expect_tx.shared::cluster.b64
+func (v CBar) ArriveExpect(n int) {
+	effect(v.k, OpMbarExpectRemote, v.operand, immediate(v.k, n))
 }
 
 // Expect expects n more bytes in this phase, without arriving.
@@ -1006,11 +1225,39 @@ func (v TensorMap) LoadMulticast2(dst SAddr, x U32, y U32, bar Bar, ctas int) {
 	effect(v.k, OpTMALoad2Multi, v.operand, dst.operand, x.operand, y.operand, bar.operand, immediate(v.k, ctas))
 }
 
+// LoadMulticastTo2 is LoadMulticast2 with a mask that is known at run time only.
+//
+// PTX ISA, Asynchronous Copy: .reg
+func (v TensorMap) LoadMulticastTo2(dst SAddr, x U32, y U32, bar Bar, ctas U32) {
+	effect(v.k, OpTMALoad2Mask, v.operand, dst.operand, x.operand, y.operand, bar.operand, ctas.operand)
+}
+
 // Load3 copies the box at (x, y, z), x innermost, into shared memory; its bytes count on bar.
 //
 // PTX ISA, Asynchronous Copy: cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 func (v TensorMap) Load3(dst SAddr, x U32, y U32, z U32, bar Bar) {
 	effect(v.k, OpTMALoad3, v.operand, dst.operand, x.operand, y.operand, z.operand, bar.operand)
+}
+
+// Load2Hint is Load2 with a cache policy: EvictFirst, EvictLast or one that createpolicy made.
+//
+// PTX ISA, Asynchronous Copy: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+func (v TensorMap) Load2Hint(dst SAddr, x U32, y U32, bar Bar, policy U64) {
+	effect(v.k, OpTMALoad2Hint, v.operand, dst.operand, x.operand, y.operand, bar.operand, policy.operand)
+}
+
+// LoadBulk copies a multiple of 16 bytes from global memory; they count on bar.
+//
+// PTX ISA, Asynchronous Copy: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+func (v SAddr) LoadBulk(from GAddr, bytes U32, bar Bar) {
+	effect(v.k, OpBulkLoad, v.operand, from.operand, bytes.operand, bar.operand)
+}
+
+// StoreBulk copies a multiple of 16 bytes of shared memory to global memory.
+//
+// PTX ISA, Asynchronous Copy: cp.async.bulk.global.shared::cta.bulk_group
+func (v GAddr) StoreBulk(from SAddr, bytes U32) {
+	effect(v.k, OpBulkStore, v.operand, from.operand, bytes.operand)
 }
 
 // Store2 copies a box of shared memory to (x, y), x innermost; what is outside the tensor is dropped.
@@ -1055,6 +1302,27 @@ func (v TensorMap) Prefetch() {
 	effect(v.k, OpPrefetchMap, v.operand)
 }
 
+// CopyAsync16 copies 16 aligned bytes from global memory; done when the thread has waited for its group.
+//
+// PTX ISA, Asynchronous Copy: cp.async.cg.shared.global
+func (v SAddr) CopyAsync16(from GAddr) {
+	effect(v.k, OpCpAsync16, v.operand, from.operand)
+}
+
+// CopyCommit closes this thread's group of CopyAsync16.
+//
+// PTX ISA, Asynchronous Copy: cp.async.commit_group
+func (k *Builder) CopyCommit() {
+	effect(k, OpCpCommit)
+}
+
+// CopyWait waits until all but the youngest pending groups of this thread's CopyAsync16 are complete.
+//
+// PTX ISA, Asynchronous Copy: cp.async.wait_group
+func (k *Builder) CopyWait(pending int) {
+	effect(k, OpCpWait, immediate(k, pending))
+}
+
 // StoreMatrix4 stores four 8×8 matrices of 16-bit elements: lane 8i+r gives the address of row r of matrix i, lane 4r+c holds columns 2c and 2c+1 of row r.
 //
 // PTX ISA, Data Movement and Conversion: stmatrix.sync.aligned.m8n8.x4.shared.b16
@@ -1068,6 +1336,29 @@ func (v SAddr) StoreMatrix4(x [4]U32) {
 func (v SAddr) LoadMatrix4() [4]U32 {
 	r := values(v.k, OpLdMatrix4, B32, 4, v.operand)
 	return [4]U32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
+}
+
+// StoreMatrix4T is StoreMatrix4 with each 8×8 matrix transposed on the way.
+//
+// PTX ISA, Data Movement and Conversion: stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+func (v SAddr) StoreMatrix4T(x [4]U32) {
+	effect(v.k, OpStMatrix4T, v.operand, x[0].operand, x[1].operand, x[2].operand, x[3].operand)
+}
+
+// LoadMatrix4T is LoadMatrix4 with each 8×8 matrix transposed on the way.
+//
+// PTX ISA, Data Movement and Conversion: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+func (v SAddr) LoadMatrix4T() [4]U32 {
+	r := values(v.k, OpLdMatrix4T, B32, 4, v.operand)
+	return [4]U32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
+}
+
+// MMABF16 is a·b + c over one warp, 16×16 by 16×8: registers a[2h+g] hold rows l/4+8g, columns 2(l%4)+8h and the next; b[h] rows 2(l%4)+8h and the next of column l/4; c[2g+e] row l/4+8g, column 2(l%4)+e.
+//
+// PTX ISA, Warp Level Matrix: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+func (k *Builder) MMABF16(a [4]U32, b [2]U32, c [4]F32) [4]F32 {
+	r := values(k, OpMmaBF16, B32, 4, a[0].operand, a[1].operand, a[2].operand, a[3].operand, b[0].operand, b[1].operand, c[0].operand, c[1].operand, c[2].operand, c[3].operand)
+	return [4]F32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
 }
 
 // Add is the descriptor of the tile that starts units × 16 bytes further.
@@ -1119,11 +1410,25 @@ func (k *Builder) WgmmaWait(pending int) {
 	effect(k, OpWgWait, immediate(k, pending))
 }
 
+// MMABF16R adds the product of a bf16 tile in registers and one in shared memory; a[2h+g] holds rows l/4+8g of the warp's sixteen, columns 2(l%4)+8h and the next.
+//
+// PTX ISA, Warpgroup Matrix: wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.bf16.bf16
+func (acc *Acc) MMABF16R(a [4]U32, b Desc, accumulate Pred, transB int) {
+	effect(acc.k, OpWgmmaRBF16, acc.operand(), a[0].operand, a[1].operand, a[2].operand, a[3].operand, b.operand, accumulate.operand, immediate(acc.k, transB))
+}
+
 // MMABF16 adds the product of two bf16 tiles in shared memory; trans is 0 for a K-major tile, 1 for an MN-major one; without accumulate it overwrites.
 //
 // PTX ISA, Warpgroup Matrix: wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.bf16.bf16
 func (acc *Acc) MMABF16(a Desc, b Desc, accumulate Pred, transA int, transB int) {
 	effect(acc.k, OpWgmmaBF16, acc.operand(), a.operand, b.operand, accumulate.operand, immediate(acc.k, transA), immediate(acc.k, transB))
+}
+
+// MMAF16R adds the product of a f16 tile in registers and one in shared memory; a[2h+g] holds rows l/4+8g of the warp's sixteen, columns 2(l%4)+8h and the next.
+//
+// PTX ISA, Warpgroup Matrix: wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.f16.f16
+func (acc *Acc) MMAF16R(a [4]U32, b Desc, accumulate Pred, transB int) {
+	effect(acc.k, OpWgmmaRF16, acc.operand(), a[0].operand, a[1].operand, a[2].operand, a[3].operand, b.operand, accumulate.operand, immediate(acc.k, transB))
 }
 
 // MMAF16 adds the product of two f16 tiles in shared memory; trans is 0 for a K-major tile, 1 for an MN-major one; without accumulate it overwrites.

@@ -22,6 +22,12 @@ const (
 	OpMaxU32              // max.u32
 	OpPopU32              // popc.b32
 	OpClzU32              // clz.b32
+	OpBrevU32             // brev.b32
+	OpPrmtU32             // prmt.b32
+	OpBfeU32              // bfe.u32
+	OpMadWideU32          // mad.wide.u32
+	OpMulS32              // mul.lo.s32
+	OpShrS32              // shr.s32
 	OpAddS32              // add.s32
 	OpMinS32              // min.s32
 	OpMaxS32              // max.s32
@@ -45,6 +51,8 @@ const (
 	OpEqU32               // setp.eq.u32
 	OpNeU32               // setp.ne.u32
 	OpLtS32               // setp.lt.s32
+	OpLtU64               // setp.lt.u64
+	OpEqU64               // setp.eq.u64
 	OpLtF32               // setp.lt.f32
 	OpGtF32               // setp.gt.f32
 	OpEqF32               // setp.eq.f32
@@ -68,10 +76,19 @@ const (
 	OpRsqrtF32            // rsqrt.approx.ftz.f32
 	OpEx2F32              // ex2.approx.ftz.f32
 	OpLg2F32              // lg2.approx.ftz.f32
+	OpTanhF32             // tanh.approx.f32
+	OpFmaBF16x2           // fma.rn.bf16x2
 	OpCvtU64U32           // cvt.u64.u32
 	OpCvtU32U64           // cvt.u32.u64
 	OpCvtF32U32           // cvt.rn.f32.u32
 	OpCvtU32F32           // cvt.rzi.u32.f32
+	OpCvtF32S32           // cvt.rn.f32.s32
+	OpCvtS32F32           // cvt.rzi.s32.f32
+	OpCvtS32F32n          // cvt.rni.s32.f32
+	OpLowBF16             // shl.b32
+	OpHighBF16            // and.b32
+	OpPackE4M3            // {
+	OpPackE5M2            // {
 	OpBitsF32             // mov.b32
 	OpFloatU32            // mov.b32
 	OpSignedU32           // mov.b32
@@ -119,6 +136,19 @@ const (
 	OpAtomIncGU32         // atom.relaxed.gpu.global.inc.u32
 	OpRedAddGU32          // red.relaxed.gpu.global.add.u32
 	OpRedAddGF32          // red.relaxed.gpu.global.add.f32
+	OpAtomMaxGU32         // atom.relaxed.gpu.global.max.u32
+	OpAtomExchGU32        // atom.relaxed.gpu.global.exch.b32
+	OpAtomCasGU32         // atom.relaxed.gpu.global.cas.b32
+	OpAtomAddSU32         // atom.relaxed.cta.shared::cta.add.u32
+	OpOffsetC             // add.u32
+	OpLoadCU32            // ld.shared::cluster.u32
+	OpLoadCF32            // ld.shared::cluster.f32
+	OpStoreCU32           // st.shared::cluster.u32
+	OpStoreCF32           // st.shared::cluster.f32
+	OpStAsyncU32          // st.async.shared::cluster.mbarrier::complete_tx::bytes.u32
+	OpStAsyncU32x4        // st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32
+	OpLoadGNCF32x4        // ld.global.nc.L1::no_allocate.v4.f32
+	OpLoadGNCU32x4        // ld.global.nc.L1::no_allocate.v4.u32
 	OpShflIdxU32          // shfl.sync.idx.b32
 	OpShflBflyU32         // shfl.sync.bfly.b32
 	OpShflBflyF32         // shfl.sync.bfly.b32
@@ -131,6 +161,7 @@ const (
 	OpMbarArrive          // mbarrier.arrive.shared::cta.b64
 	OpMbarArriveRemote    // mbarrier.arrive.shared::cluster.b64
 	OpMbarExpect          // mbarrier.arrive.expect_tx.shared::cta.b64
+	OpMbarExpectRemote    // mbarrier.arrive.expect_tx.shared::cluster.b64
 	OpMbarExpectTx        // mbarrier.expect_tx.relaxed.cta.shared::cta.b64
 	OpMbarWait            // {
 	OpMbarTry             // mbarrier.try_wait.parity.shared::cta.b64
@@ -153,15 +184,25 @@ const (
 	OpSetMaxDec           // setmaxnreg.dec.sync.aligned.u32
 	OpTMALoad2            // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 	OpTMALoad2Multi       // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+	OpTMALoad2Mask        // {
 	OpTMALoad3            // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+	OpTMALoad2Hint        // cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+	OpBulkLoad            // cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+	OpBulkStore           // cp.async.bulk.global.shared::cta.bulk_group
 	OpTMAStore2           // cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 	OpTMAReduceAdd2       // cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
 	OpBulkCommit          // cp.async.bulk.commit_group
 	OpBulkWaitRead        // cp.async.bulk.wait_group.read
 	OpBulkWait            // cp.async.bulk.wait_group
 	OpPrefetchMap         // prefetch.tensormap
+	OpCpAsync16           // cp.async.cg.shared.global
+	OpCpCommit            // cp.async.commit_group
+	OpCpWait              // cp.async.wait_group
 	OpStMatrix4           // stmatrix.sync.aligned.m8n8.x4.shared.b16
 	OpLdMatrix4           // ldmatrix.sync.aligned.m8n8.x4.shared.b16
+	OpStMatrix4T          // stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+	OpLdMatrix4T          // ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+	OpMmaBF16             // mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 	OpDescAdd             // add.u64
 	OpDescStep            // add.u64
 	OpDescOf              // or.b64
@@ -169,7 +210,9 @@ const (
 	OpWgFence             // wgmma.fence.sync.aligned
 	OpWgCommit            // wgmma.commit_group.sync.aligned
 	OpWgWait              // wgmma.wait_group.sync.aligned
+	OpWgmmaRBF16          // wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.bf16.bf16
 	OpWgmmaBF16           // wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.bf16.bf16
+	OpWgmmaRF16           // wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.f16.f16
 	OpWgmmaF16            // wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.f16.f16
 	OpWgmmaTF32           // wgmma.mma_async.sync.aligned.m64n{n0}k8.f32.tf32.tf32
 	OpWgmmaE4M3           // wgmma.mma_async.sync.aligned.m64n{n0}k32.f32.e4m3.e4m3
@@ -191,6 +234,12 @@ var ops = [NumOps]opInfo{
 	OpMaxU32:           {Name: "MaxU32", PTX: "max.u32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpPopU32:           {Name: "PopU32", PTX: "popc.b32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpClzU32:           {Name: "ClzU32", PTX: "clz.b32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpBrevU32:          {Name: "BrevU32", PTX: "brev.b32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpPrmtU32:          {Name: "PrmtU32", PTX: "prmt.b32 {d}, {0}, {1}, {2}", Flags: isa.Flags(0x0)},
+	OpBfeU32:           {Name: "BfeU32", PTX: "bfe.u32 {d}, {0}, {1}, {2}", Flags: isa.Flags(0x0)},
+	OpMadWideU32:       {Name: "MadWideU32", PTX: "mad.wide.u32 {d}, {0}, {1}, {2}", Flags: isa.Flags(0x0)},
+	OpMulS32:           {Name: "MulS32", PTX: "mul.lo.s32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
+	OpShrS32:           {Name: "ShrS32", PTX: "shr.s32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpAddS32:           {Name: "AddS32", PTX: "add.s32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpMinS32:           {Name: "MinS32", PTX: "min.s32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpMaxS32:           {Name: "MaxS32", PTX: "max.s32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
@@ -214,6 +263,8 @@ var ops = [NumOps]opInfo{
 	OpEqU32:            {Name: "EqU32", PTX: "setp.eq.u32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpNeU32:            {Name: "NeU32", PTX: "setp.ne.u32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpLtS32:            {Name: "LtS32", PTX: "setp.lt.s32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
+	OpLtU64:            {Name: "LtU64", PTX: "setp.lt.u64 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
+	OpEqU64:            {Name: "EqU64", PTX: "setp.eq.u64 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpLtF32:            {Name: "LtF32", PTX: "setp.lt.f32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpGtF32:            {Name: "GtF32", PTX: "setp.gt.f32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpEqF32:            {Name: "EqF32", PTX: "setp.eq.f32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
@@ -237,10 +288,19 @@ var ops = [NumOps]opInfo{
 	OpRsqrtF32:         {Name: "RsqrtF32", PTX: "rsqrt.approx.ftz.f32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpEx2F32:           {Name: "Ex2F32", PTX: "ex2.approx.ftz.f32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpLg2F32:           {Name: "Lg2F32", PTX: "lg2.approx.ftz.f32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpTanhF32:          {Name: "TanhF32", PTX: "tanh.approx.f32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpFmaBF16x2:        {Name: "FmaBF16x2", PTX: "fma.rn.bf16x2 {d}, {0}, {1}, {2}", Flags: isa.Flags(0x0)},
 	OpCvtU64U32:        {Name: "CvtU64U32", PTX: "cvt.u64.u32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpCvtU32U64:        {Name: "CvtU32U64", PTX: "cvt.u32.u64 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpCvtF32U32:        {Name: "CvtF32U32", PTX: "cvt.rn.f32.u32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpCvtU32F32:        {Name: "CvtU32F32", PTX: "cvt.rzi.u32.f32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpCvtF32S32:        {Name: "CvtF32S32", PTX: "cvt.rn.f32.s32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpCvtS32F32:        {Name: "CvtS32F32", PTX: "cvt.rzi.s32.f32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpCvtS32F32n:       {Name: "CvtS32F32n", PTX: "cvt.rni.s32.f32 {d}, {0}", Flags: isa.Flags(0x0)},
+	OpLowBF16:          {Name: "LowBF16", PTX: "shl.b32 {d}, {0}, 16", Flags: isa.Flags(0x0)},
+	OpHighBF16:         {Name: "HighBF16", PTX: "and.b32 {d}, {0}, 0xffff0000", Flags: isa.Flags(0x0)},
+	OpPackE4M3:         {Name: "PackE4M3", PTX: "{ .reg .b16 t; cvt.rn.satfinite.e4m3x2.f32 t, {0}, {1}; cvt.u32.u16 {d}, t; }", Flags: isa.Flags(0x20001)},
+	OpPackE5M2:         {Name: "PackE5M2", PTX: "{ .reg .b16 t; cvt.rn.satfinite.e5m2x2.f32 t, {0}, {1}; cvt.u32.u16 {d}, t; }", Flags: isa.Flags(0x20001)},
 	OpBitsF32:          {Name: "BitsF32", PTX: "mov.b32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpFloatU32:         {Name: "FloatU32", PTX: "mov.b32 {d}, {0}", Flags: isa.Flags(0x0)},
 	OpSignedU32:        {Name: "SignedU32", PTX: "mov.b32 {d}, {0}", Flags: isa.Flags(0x0)},
@@ -288,6 +348,19 @@ var ops = [NumOps]opInfo{
 	OpAtomIncGU32:      {Name: "AtomIncGU32", PTX: "atom.relaxed.gpu.global.inc.u32 {d}, [{0}], {1}", Flags: isa.Flags(0xb00)},
 	OpRedAddGU32:       {Name: "RedAddGU32", PTX: "red.relaxed.gpu.global.add.u32 [{0}], {1}", Flags: isa.Flags(0x300)},
 	OpRedAddGF32:       {Name: "RedAddGF32", PTX: "red.relaxed.gpu.global.add.f32 [{0}], {1}", Flags: isa.Flags(0x300)},
+	OpAtomMaxGU32:      {Name: "AtomMaxGU32", PTX: "atom.relaxed.gpu.global.max.u32 {d}, [{0}], {1}", Flags: isa.Flags(0xb00)},
+	OpAtomExchGU32:     {Name: "AtomExchGU32", PTX: "atom.relaxed.gpu.global.exch.b32 {d}, [{0}], {1}", Flags: isa.Flags(0xb00)},
+	OpAtomCasGU32:      {Name: "AtomCasGU32", PTX: "atom.relaxed.gpu.global.cas.b32 {d}, [{0}], {1}, {2}", Flags: isa.Flags(0xb00)},
+	OpAtomAddSU32:      {Name: "AtomAddSU32", PTX: "atom.relaxed.cta.shared::cta.add.u32 {d}, [{0}], {1}", Flags: isa.Flags(0x8c0)},
+	OpOffsetC:          {Name: "OffsetC", PTX: "add.u32 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
+	OpLoadCU32:         {Name: "LoadCU32", PTX: "ld.shared::cluster.u32 {d}, [{0}]", Flags: isa.Flags(0x841)},
+	OpLoadCF32:         {Name: "LoadCF32", PTX: "ld.shared::cluster.f32 {d}, [{0}]", Flags: isa.Flags(0x841)},
+	OpStoreCU32:        {Name: "StoreCU32", PTX: "st.shared::cluster.u32 [{0}], {1}", Flags: isa.Flags(0x81)},
+	OpStoreCF32:        {Name: "StoreCF32", PTX: "st.shared::cluster.f32 [{0}], {1}", Flags: isa.Flags(0x81)},
+	OpStAsyncU32:       {Name: "StAsyncU32", PTX: "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [{0}], {1}, [{2}]", Flags: isa.Flags(0x481)},
+	OpStAsyncU32x4:     {Name: "StAsyncU32x4", PTX: "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [{0}], {{1}, {2}, {3}, {4}}, [{5}]", Flags: isa.Flags(0x481)},
+	OpLoadGNCF32x4:     {Name: "LoadGNCF32x4", PTX: "ld.global.nc.L1::no_allocate.v4.f32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x900)},
+	OpLoadGNCU32x4:     {Name: "LoadGNCU32x4", PTX: "ld.global.nc.L1::no_allocate.v4.u32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x900)},
 	OpShflIdxU32:       {Name: "ShflIdxU32", PTX: "shfl.sync.idx.b32 {d}, {0}, {1}, 0x1f, 0xffffffff", Flags: isa.Flags(0x4)},
 	OpShflBflyU32:      {Name: "ShflBflyU32", PTX: "shfl.sync.bfly.b32 {d}, {0}, {1}, 0x1f, 0xffffffff", Flags: isa.Flags(0x804)},
 	OpShflBflyF32:      {Name: "ShflBflyF32", PTX: "shfl.sync.bfly.b32 {d}, {0}, {1}, 0x1f, 0xffffffff", Flags: isa.Flags(0x804)},
@@ -300,6 +373,7 @@ var ops = [NumOps]opInfo{
 	OpMbarArrive:       {Name: "MbarArrive", PTX: "mbarrier.arrive.shared::cta.b64 _, [{0}]", Flags: isa.Flags(0x10)},
 	OpMbarArriveRemote: {Name: "MbarArriveRemote", PTX: "mbarrier.arrive.shared::cluster.b64 _, [{0}]", Flags: isa.Flags(0x11)},
 	OpMbarExpect:       {Name: "MbarExpect", PTX: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{0}], {1}", Flags: isa.Flags(0x11), Roles: []string{"", "bytes"}},
+	OpMbarExpectRemote: {Name: "MbarExpectRemote", PTX: "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [{0}], {1}", Flags: isa.Flags(0x11), Roles: []string{"", "bytes"}},
 	OpMbarExpectTx:     {Name: "MbarExpectTx", PTX: "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{0}], {1}", Flags: isa.Flags(0x11), Roles: []string{"", "bytes"}},
 	OpMbarWait:         {Name: "MbarWait", PTX: "{ .reg .pred t; W: mbarrier.try_wait.parity.shared::cta.b64 t, [{0}], {1}; @!t bra W; }", Flags: isa.Flags(0x20031)},
 	OpMbarTry:          {Name: "MbarTry", PTX: "mbarrier.try_wait.parity.shared::cta.b64 {d}, [{0}], {1}", Flags: isa.Flags(0x801)},
@@ -322,15 +396,25 @@ var ops = [NumOps]opInfo{
 	OpSetMaxDec:        {Name: "SetMaxDec", PTX: "setmaxnreg.dec.sync.aligned.u32 {0}", Flags: isa.Flags(0xa), Roles: []string{"regs"}},
 	OpTMALoad2:         {Name: "TMALoad2", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}}], [{4}]", Flags: isa.Flags(0x581)},
 	OpTMALoad2Multi:    {Name: "TMALoad2Multi", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Flags: isa.Flags(0x581), Roles: []string{"", "", "", "", "", "mask"}},
+	OpTMALoad2Mask:     {Name: "TMALoad2Mask", PTX: "{ .reg .b16 t; cvt.u16.u32 t, {5}; cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], t; }", Flags: isa.Flags(0x20581)},
 	OpTMALoad3:         {Name: "TMALoad3", PTX: "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}, {4}}], [{5}]", Flags: isa.Flags(0x581)},
+	OpTMALoad2Hint:     {Name: "TMALoad2Hint", PTX: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Flags: isa.Flags(0x581)},
+	OpBulkLoad:         {Name: "BulkLoad", PTX: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}]", Flags: isa.Flags(0x581)},
+	OpBulkStore:        {Name: "BulkStore", PTX: "cp.async.bulk.global.shared::cta.bulk_group [{0}], [{1}], {2}", Flags: isa.Flags(0x641)},
 	OpTMAStore2:        {Name: "TMAStore2", PTX: "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{0}, {{1}, {2}}], [{3}]", Flags: isa.Flags(0x641)},
 	OpTMAReduceAdd2:    {Name: "TMAReduceAdd2", PTX: "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{0}, {{1}, {2}}], [{3}]", Flags: isa.Flags(0x641)},
 	OpBulkCommit:       {Name: "BulkCommit", PTX: "cp.async.bulk.commit_group", Flags: isa.Flags(0x11)},
 	OpBulkWaitRead:     {Name: "BulkWaitRead", PTX: "cp.async.bulk.wait_group.read {0}", Flags: isa.Flags(0x31), Roles: []string{"depth"}},
 	OpBulkWait:         {Name: "BulkWait", PTX: "cp.async.bulk.wait_group {0}", Flags: isa.Flags(0x31), Roles: []string{"depth"}},
 	OpPrefetchMap:      {Name: "PrefetchMap", PTX: "prefetch.tensormap [{0}]", Flags: isa.Flags(0x1)},
+	OpCpAsync16:        {Name: "CpAsync16", PTX: "cp.async.cg.shared.global [{0}], [{1}], 16", Flags: isa.Flags(0x580)},
+	OpCpCommit:         {Name: "CpCommit", PTX: "cp.async.commit_group", Flags: isa.Flags(0x10)},
+	OpCpWait:           {Name: "CpWait", PTX: "cp.async.wait_group {0}", Flags: isa.Flags(0x30), Roles: []string{"depth"}},
 	OpStMatrix4:        {Name: "StMatrix4", PTX: "stmatrix.sync.aligned.m8n8.x4.shared.b16 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x85)},
 	OpLdMatrix4:        {Name: "LdMatrix4", PTX: "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x844)},
+	OpStMatrix4T:       {Name: "StMatrix4T", PTX: "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x85)},
+	OpLdMatrix4T:       {Name: "LdMatrix4T", PTX: "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x844)},
+	OpMmaBF16:          {Name: "MmaBF16", PTX: "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {{d0}, {d1}, {d2}, {d3}}, {{0}, {1}, {2}, {3}}, {{4}, {5}}, {{6}, {7}, {8}, {9}}", Flags: isa.Flags(0x804)},
 	OpDescAdd:          {Name: "DescAdd", PTX: "add.u64 {d}, {0}, {1}", Flags: isa.Flags(0x0)},
 	OpDescStep:         {Name: "DescStep", PTX: "add.u64 {d}, {0}, {1}", Flags: isa.Flags(0x0), Roles: []string{"", "step"}},
 	OpDescOf:           {Name: "DescOf", PTX: "or.b64 {d}, {0}, {1}", Flags: isa.Flags(0x0), Roles: []string{"", "desc"}},
@@ -338,7 +422,9 @@ var ops = [NumOps]opInfo{
 	OpWgFence:          {Name: "WgFence", PTX: "wgmma.fence.sync.aligned", Flags: isa.Flags(0x1a)},
 	OpWgCommit:         {Name: "WgCommit", PTX: "wgmma.commit_group.sync.aligned", Flags: isa.Flags(0x1a)},
 	OpWgWait:           {Name: "WgWait", PTX: "wgmma.wait_group.sync.aligned {0}", Flags: isa.Flags(0x3a), Roles: []string{"depth"}},
+	OpWgmmaRBF16:       {Name: "WgmmaRBF16", PTX: "wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.bf16.bf16 {0}, {{1}, {2}, {3}, {4}}, {5}, {6}, 1, 1, {7}", Flags: isa.Flags(0x44a)},
 	OpWgmmaBF16:        {Name: "WgmmaBF16", PTX: "wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.bf16.bf16 {0}, {1}, {2}, {3}, 1, 1, {4}, {5}", Flags: isa.Flags(0x44a)},
+	OpWgmmaRF16:        {Name: "WgmmaRF16", PTX: "wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.f16.f16 {0}, {{1}, {2}, {3}, {4}}, {5}, {6}, 1, 1, {7}", Flags: isa.Flags(0x44a)},
 	OpWgmmaF16:         {Name: "WgmmaF16", PTX: "wgmma.mma_async.sync.aligned.m64n{n0}k16.f32.f16.f16 {0}, {1}, {2}, {3}, 1, 1, {4}, {5}", Flags: isa.Flags(0x44a)},
 	OpWgmmaTF32:        {Name: "WgmmaTF32", PTX: "wgmma.mma_async.sync.aligned.m64n{n0}k8.f32.tf32.tf32 {0}, {1}, {2}, {3}, 1, 1", Flags: isa.Flags(0x44a)},
 	OpWgmmaE4M3:        {Name: "WgmmaE4M3", PTX: "wgmma.mma_async.sync.aligned.m64n{n0}k32.f32.e4m3.e4m3 {0}, {1}, {2}, {3}, 1, 1", Flags: isa.Flags(0x44a)},

@@ -73,6 +73,9 @@ func (b BubbleText) device(w io.Writer, d *analyze.Device, several bool) {
 	fmt.Fprintln(w, b.bold(title))
 	fmt.Fprintf(w, "  span %s, busy %s (%s), idle %s in %s\n", duration(d.SpanUS), duration(d.BusyUS), percent(d.BusyUS, d.SpanUS), duration(d.IdleUS), count(d.GapCount, "gap"))
 	fmt.Fprintf(w, "  %s on %s, launched %s ahead (median), %d unlinked\n", count(d.Kernels, "kernel"), count(d.Streams, "stream"), duration(d.DelayUS), d.Unlinked)
+	if d.StartupUS > 0 || d.TailUS > 0 {
+		fmt.Fprintf(w, "  the host was recorded from %s before to %s after that\n", duration(d.StartupUS), duration(d.TailUS))
+	}
 	if d.Copies > 0 {
 		fmt.Fprintf(w, "  %s, %s\n", count(d.Copies, "copy or fill"), duration(d.CopyUS))
 	}

@@ -140,7 +140,7 @@ func (s *scratch) merged(t *Tokenizer, dst []int32, w []byte) []int32 {
 // node is one symbol of a long word in a doubly linked list; a merged-away right half has id -1.
 type node struct{ id, prev, next int32 }
 
-// mergeLong merges a word of any length: in O(n) steps of a bucket queue when the merges are ordered, else with a heap.
+// mergeLong merges a word of any length with a queue of pairs.
 func (s *scratch) mergeLong(t *Tokenizer, dst []int32, w []byte) []int32 {
 	list := slices.Grow(s.list[:0], len(w))
 	for _, c := range w {
@@ -154,7 +154,7 @@ func (s *scratch) mergeLong(t *Tokenizer, dst []int32, w []byte) []int32 {
 	}
 	list[len(list)-1].next = -1
 	q := &s.queue
-	q.reset(len(t.merges), t.ordered)
+	q.reset(len(t.merges))
 	q.links = slices.Grow(q.links, len(w))
 	for i := range len(list) - 1 {
 		q.push(t.ranks.rank(list[i].id, list[i+1].id), int32(i))
@@ -190,117 +190,102 @@ func (s *scratch) mergeLong(t *Tokenizer, dst []int32, w []byte) []int32 {
 
 // pairQueue yields pairs by rank, equal ranks from left to right.
 //
-// Ordered merges (see isOrdered) only ever push ranks above the one just popped: a first-in first-out bucket for each rank does then, and pushing and
-// popping cost O(1). Within a bucket the order matters only where occurrences can overlap, which takes a merge of a token with itself (aaa holds aa twice).
-// Where such a token is made by several merges its pairs can arrive out of order, and the bucket is sorted when its turn comes.
+// Each rank has a bucket: first in, first out as long as places come from left to right, which costs O(1), and a heap of places once one does not. In the
+// vocabularies that training makes, a merge pushes only higher ranks and every bucket is filled from left to right; others, such as Llama 3's with several
+// merges a token, need the heap for few pairs.
 type pairQueue struct {
-	ordered bool
-	head    []int32 // per rank: first entry of its bucket in links, or -1
-	tail    []int32
-	links   []link
-	spare   int32          // first entry of links not in use, chained like a bucket, or -1
-	used    minHeap[int32] // ranks whose bucket is not empty
-	mixed   []bool         // per rank: its bucket is out of order
-	heap    minHeap[pairAt]
+	head  []int32 // per rank: first entry of its bucket in links, or -1
+	tail  []int32
+	links []link
+	spare int32                    // first entry of links not in use, chained like a bucket, or -1
+	used  minHeap[int32]           // ranks whose bucket is not empty
+	mixed map[int32]minHeap[int32] // places of the buckets that are heaps
 }
 
 type link struct{ at, next int32 }
 
-type pairAt struct{ rank, at int32 }
+func less(a, b int32) bool { return a < b }
 
-func lessRank(a, b int32) bool { return a < b }
-
-func lessPair(a, b pairAt) bool { return a.rank < b.rank || a.rank == b.rank && a.at < b.at }
-
-func (q *pairQueue) reset(ranks int, ordered bool) {
-	q.ordered, q.spare = ordered, -1
-	q.links, q.heap, q.used = q.links[:0], q.heap[:0], q.used[:0]
-	if ordered && len(q.head) != ranks {
-		q.head, q.tail, q.mixed = make([]int32, ranks), make([]int32, ranks), make([]bool, ranks)
-		for i := range q.head {
-			q.head[i] = -1
-		}
+// reset makes an empty queue for n ranks; the last word has left it empty.
+func (q *pairQueue) reset(n int) {
+	q.links, q.spare = q.links[:0], -1
+	if len(q.head) == n {
+		return
+	}
+	q.head, q.tail, q.mixed = make([]int32, n), make([]int32, n), make(map[int32]minHeap[int32])
+	for i := range q.head {
+		q.head[i] = -1
 	}
 }
 
 func (q *pairQueue) push(rank, at int32) {
-	switch {
-	case rank == noMerge:
-	case !q.ordered:
-		q.heap.push(pairAt{rank, at}, lessPair)
-	default:
-		entry := q.spare
-		if entry >= 0 {
-			q.spare = q.links[entry].next
-			q.links[entry] = link{at, -1}
-		} else {
-			entry = int32(len(q.links))
-			q.links = append(q.links, link{at, -1})
-		}
-		if q.head[rank] < 0 {
-			q.head[rank] = entry
-			q.used.push(rank, lessRank)
-		} else {
-			last := &q.links[q.tail[rank]]
-			last.next = entry
-			q.mixed[rank] = q.mixed[rank] || last.at > at
-		}
-		q.tail[rank] = entry
+	if rank == noMerge {
+		return
 	}
+	if len(q.mixed) > 0 {
+		if h, ok := q.mixed[rank]; ok {
+			h.push(at, less)
+			q.mixed[rank] = h
+			return
+		}
+	}
+	if q.head[rank] >= 0 && q.links[q.tail[rank]].at > at {
+		h := q.take(rank)
+		h.push(at, less)
+		q.mixed[rank] = h
+		return
+	}
+	entry := q.spare
+	if entry >= 0 {
+		q.spare = q.links[entry].next
+		q.links[entry] = link{at, -1}
+	} else {
+		entry = int32(len(q.links))
+		q.links = append(q.links, link{at, -1})
+	}
+	if q.head[rank] < 0 {
+		q.head[rank] = entry
+		q.used.push(rank, less)
+	} else {
+		q.links[q.tail[rank]].next = entry
+	}
+	q.tail[rank] = entry
+}
+
+// take empties a bucket into a slice, which is a heap because it ascends.
+func (q *pairQueue) take(rank int32) (places minHeap[int32]) {
+	for q.head[rank] >= 0 {
+		places = append(places, q.first(rank))
+	}
+	return places
+}
+
+// first takes the first place out of a bucket.
+func (q *pairQueue) first(rank int32) int32 {
+	entry := q.head[rank]
+	l := q.links[entry]
+	q.links[entry].next, q.spare = q.spare, entry
+	q.head[rank] = l.next
+	return l.at
 }
 
 func (q *pairQueue) pop() (rank, at int32, ok bool) {
-	if !q.ordered {
-		if len(q.heap) == 0 {
-			return 0, 0, false
-		}
-		x := q.heap.pop(lessPair)
-		return x.rank, x.at, true
-	}
 	if len(q.used) == 0 {
 		return 0, 0, false
 	}
 	rank = q.used[0]
-	if q.mixed[rank] {
-		q.sort(rank)
-	}
-	entry := q.head[rank]
-	l := q.links[entry]
-	q.links[entry].next, q.spare = q.spare, entry
-	if q.head[rank] = l.next; l.next < 0 {
-		q.used.pop(lessRank)
-	}
-	return rank, l.at, true
-}
-
-// sort brings the bucket of a rank into order.
-func (q *pairQueue) sort(rank int32) {
-	q.mixed[rank] = false
-	var entries []int32
-	for e := q.head[rank]; e >= 0; e = q.links[e].next {
-		entries = append(entries, e)
-	}
-	at := make([]int32, len(entries))
-	for i, e := range entries {
-		at[i] = q.links[e].at
-	}
-	slices.Sort(at)
-	for i, e := range entries { // the entries stay chained as they are, their places are dealt out anew
-		q.links[e].at = at[i]
-	}
-}
-
-// isOrdered tells whether a token is part only of merges that come after all merges that make it. Then a merge of rank r can only be followed by merges
-// of higher rank. Trained vocabularies are like that, Llama 3's with its several merges a token included; a file may say otherwise.
-func isOrdered(merges []merge, tokens int) bool {
-	made := make([]int32, tokens) // 1 + rank of the last merge that makes it, 0: none
-	for rank, m := range merges {
-		made[m.id] = int32(rank) + 1
-	}
-	for rank, m := range merges {
-		if made[m.left] > int32(rank) || made[m.right] > int32(rank) {
-			return false
+	if len(q.mixed) > 0 {
+		if h, ok := q.mixed[rank]; ok {
+			at = h.pop(less)
+			if q.mixed[rank] = h; len(h) == 0 {
+				delete(q.mixed, rank)
+				q.used.pop(less)
+			}
+			return rank, at, true
 		}
 	}
-	return true
+	if at = q.first(rank); q.head[rank] < 0 {
+		q.used.pop(less)
+	}
+	return rank, at, true
 }

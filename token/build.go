@@ -68,7 +68,6 @@ func build(p parts) (*Tokenizer, error) {
 		t.unknown = int32(id)
 	}
 	t.ranks = newPairTable(p.merges)
-	t.ordered = isOrdered(p.merges, len(p.tokens))
 	return t, nil
 }
 

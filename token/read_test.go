@@ -185,7 +185,6 @@ func TestReadNamesTheFile(t *testing.T) {
 
 // TestAnyMergesAreTheDefinition makes vocabularies no training makes: tokens with several merges, merges in random order.
 func TestAnyMergesAreTheDefinition(t *testing.T) {
-	ordered := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		tokens := byteTokens()
@@ -220,9 +219,6 @@ func TestAnyMergesAreTheDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tok.ordered {
-			ordered++
-		}
 		s := newScratch()
 		for range 30 {
 			w := make([]byte, 1+r.IntN(60))
@@ -231,15 +227,56 @@ func TestAnyMergesAreTheDefinition(t *testing.T) {
 			}
 			want := bpeByDefinition(tok, w)
 			if got := s.mergeLong(tok, nil, w); !slices.Equal(got, want) {
-				t.Fatalf("seed %d, ordered %t, %s: queue %v, want %v", seed, tok.ordered, w, got, want)
+				t.Fatalf("seed %d, %s: queue %v, want %v", seed, w, got, want)
 			}
 			if got := s.merged(tok, nil, w); !slices.Equal(got, want) {
 				t.Fatalf("seed %d, %s: loop %v, want %v", seed, w, got, want)
 			}
 		}
 	}
-	if ordered < 100 || ordered > 250 {
-		t.Errorf("%d of 300 vocabularies are ordered: one of the two queues is hardly tested", ordered)
+}
+
+// TestQueueYieldsTheLeast pushes and pops at random, places out of order among them, and compares with a list that is searched.
+func TestQueueYieldsTheLeast(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	var q pairQueue
+	q.reset(5)
+	var all [][2]int32
+	heaps := 0
+	for range 20000 {
+		if r.IntN(3) > 0 {
+			x := [2]int32{int32(r.IntN(5)), int32(r.IntN(1000))}
+			q.push(x[0], x[1])
+			all = append(all, x)
+		} else {
+			rank, at, ok := q.pop()
+			if len(all) == 0 {
+				if ok {
+					t.Fatal("an empty queue yielded something")
+				}
+				continue
+			}
+			least := 0
+			for i, x := range all {
+				if slices.Compare(x[:], all[least][:]) < 0 {
+					least = i
+				}
+			}
+			if !ok || rank != all[least][0] || at != all[least][1] {
+				t.Fatalf("popped %d at %d (%t), want %v", rank, at, ok, all[least])
+			}
+			all = slices.Delete(all, least, least+1)
+		}
+		heaps += len(q.mixed)
+		if len(all) > 60 {
+			for range all {
+				q.pop()
+			}
+			all = all[:0]
+		}
+	}
+	if heaps == 0 || heaps > 19000*5 {
+		t.Errorf("buckets were heaps %d times: one of the two kinds is hardly tested", heaps)
 	}
 }
 

@@ -29,7 +29,6 @@ type Tokenizer struct {
 	unknown      int32      // stands for a byte that has no token, -1: it is left out
 	merges       []merge    // in rank order
 	ranks        pairTable
-	ordered      bool // the bucket queue of bpe.go applies
 	specials     []Special
 	raw, normed  finder // specials looked for before and after normalization
 

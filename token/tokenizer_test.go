@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
-	"time"
 )
 
 // small is a tokenizer trained on a text with every kind of word.
@@ -42,15 +42,10 @@ func bpeByDefinition(t *Tokenizer, w []byte) []int32 {
 	}
 }
 
-// TestMergingIsTheDefinition compares the short loop, the bucket queue and the heap with the rule itself, over words of every length around longWord.
+// TestMergingIsTheDefinition compares the short loop and the queue with the rule itself, over words of every length around longWord.
 func TestMergingIsTheDefinition(t *testing.T) {
 	tok := small(t, Qwen2)
-	if !tok.ordered {
-		t.Fatal("a trained vocabulary must be ordered")
-	}
-	unordered := small(t, Qwen2)
-	unordered.ordered = false
-	s, u := newScratch(), newScratch()
+	s := newScratch()
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range 2000 {
 		w := make([]byte, 1+r.IntN(3*longWord))
@@ -60,7 +55,7 @@ func TestMergingIsTheDefinition(t *testing.T) {
 		}
 		want := bpeByDefinition(tok, w)
 		for name, got := range map[string][]int32{
-			"merged": s.merged(tok, nil, w), "buckets": s.mergeLong(tok, nil, w), "heap": u.mergeLong(unordered, nil, w),
+			"merged": s.merged(tok, nil, w), "queue": s.mergeLong(tok, nil, w),
 			"remembered": append(s.word(tok, nil, w)[:0:0], s.word(tok, nil, w)...),
 		} {
 			if !slices.Equal(got, want) {
@@ -150,23 +145,27 @@ func TestManyGoroutinesMayEncode(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTimeIsLinear encodes one letter, ten times as many of it, and asserts that the time grows about tenfold: a quadratic merge would take a hundred
-// times as long. The limit of 40 leaves room for a busy machine.
-func TestTimeIsLinear(t *testing.T) {
-	tok := small(t, Qwen2)
-	fastest := func(n int) time.Duration {
-		text := bytes.Repeat([]byte("a"), n)
-		best := time.Hour
-		for range 3 {
-			start := time.Now()
-			tok.EncodeText(nil, text)
-			best = min(best, time.Since(start))
-		}
-		return best
+// BenchmarkOneLetter shows that time is linear in the length of a word: ns/byte is the same for all sizes.
+func BenchmarkOneLetter(b *testing.B) {
+	tok := small(b, Qwen2)
+	for _, n := range []int{100_000, 1_000_000, 10_000_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			text := bytes.Repeat([]byte("a"), n)
+			for b.Loop() {
+				tok.EncodeText(nil, text)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/byte")
+		})
 	}
-	short, long := fastest(100_000), fastest(1_000_000)
-	t.Logf("100 kB %v, 1 MB %v", short, long)
-	if long > 40*short {
-		t.Errorf("1 MB of one letter took %v, 100 kB %v", long, short)
+}
+
+// TestLongWordsPushLittle bounds the work on one letter by what can be counted: a queue entry is reused, so there are never more than the pairs of the word.
+func TestLongWordsPushLittle(t *testing.T) {
+	tok := small(t, Qwen2)
+	for _, n := range []int{1000, 50_000} {
+		s := newScratch()
+		if ids := s.mergeLong(tok, nil, bytes.Repeat([]byte("a"), n)); len(ids) > n/4 || len(s.queue.links) > n || len(s.queue.used)+len(s.queue.mixed) > 0 {
+			t.Errorf("%d letters became %d ids with %d queue entries, %d ranks left", n, len(ids), len(s.queue.links), len(s.queue.used))
+		}
 	}
 }

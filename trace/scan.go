@@ -165,7 +165,7 @@ func (s *scanner) step(b []byte, i int) int {
 	return bad
 }
 
-var bom = []byte("\xef\xbb\xbf")
+const bom = "\xef\xbb\xbf" // byte order mark
 
 func (s *scanner) start(b []byte, i int) int {
 	switch {
@@ -173,7 +173,7 @@ func (s *scanner) start(b []byte, i int) int {
 		s.where = inTop
 	case b[i] == '[':
 		s.where, s.bare = inEvents, true
-	case bytes.HasPrefix(b[i:], bom):
+	case bytes.HasPrefix(b[i:], []byte(bom)):
 		return i + len(bom)
 	default:
 		return bad

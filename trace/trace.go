@@ -24,6 +24,7 @@ const (
 	Copy       = "gpu_memcpy"      // data moved to, from or within the device
 	Fill       = "gpu_memset"      // a device's memory set to a value
 	Launch     = "cuda_runtime"    // a call into the driver on the host; arg "correlation" names what it launched
+	Wait       = "cuda_sync"       // a stream waits for another; named "Stream Wait Event", on the waiting stream's track
 	Phase      = "user_annotation" // a named range on the host: forward, backward, layer 3
 	Step       = "step"            // one training step on the host; arg "step"
 )

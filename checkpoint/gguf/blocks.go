@@ -57,12 +57,6 @@ func (t Type) String() string {
 // Q4_K rounds, and Q6_K where d·s·q needs more than 24 bits.
 func (t Type) decode(src []byte, dst []float32) {
 	switch t {
-	case F32:
-		dst[0] = math.Float32frombits(le.Uint32(src))
-	case F16:
-		dst[0] = half(src)
-	case BF16:
-		dst[0] = num.FromBF16(le.Uint16(src))
 	case Q8_0:
 		d := half(src)
 		for i, q := range src[2:] {
@@ -84,6 +78,20 @@ func (t Type) decode(src []byte, dst []float32) {
 		decodeQ4K(src, dst)
 	case Q6_K:
 		decodeQ6K(src, dst)
+	}
+}
+
+// widen converts elements of the types that are not quantised.
+func (t Type) widen(src []byte, dst []float32) {
+	for i := range dst {
+		switch t {
+		case F32:
+			dst[i] = math.Float32frombits(le.Uint32(src[4*i:]))
+		case F16:
+			dst[i] = num.FromF16(le.Uint16(src[2*i:]))
+		case BF16:
+			dst[i] = num.FromBF16(le.Uint16(src[2*i:]))
+		}
 	}
 }
 

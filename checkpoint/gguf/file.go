@@ -80,13 +80,18 @@ type Tensor struct {
 func (t Tensor) Float32s() ([]float32, error) {
 	block, size := t.Type.block()
 	dst := make([]float32, t.Len())
-	perRead := max(1, (1<<16)/size) // blocks
+	perRead := max(1, min((1<<16)/size, len(dst)/block)) // blocks
 	buf := make([]byte, perRead*size)
 	for at := 0; at < len(dst); {
 		n := min(perRead, (len(dst)-at)/block)
 		offset := t.Begin + int64(at/block)*int64(size)
 		if _, err := t.file.r.ReadAt(buf[:n*size], offset); err != nil {
 			return nil, fmt.Errorf("gguf: %s: tensor %.100q, byte %d: %w", t.file.path, t.Name, offset, err)
+		}
+		if block == 1 {
+			t.Type.widen(buf[:n*size], dst[at:at+n])
+			at += n
+			continue
 		}
 		for i := range n {
 			t.Type.decode(buf[i*size:(i+1)*size], dst[at:at+block])

@@ -24,7 +24,7 @@ type scanner struct {
 
 func newScanner(r io.ReaderAt, size int64) *scanner {
 	size = min(size, maxHeader)
-	return &scanner{r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16), size: size}
+	return &scanner{r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), int(min(size, 1<<16))), size: size}
 }
 
 func (s *scanner) fail(format string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 type gemmCmd struct {
 	Bench gemmBenchCmd `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
 	Banks gemmBanksCmd `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
+	Tune  gemmTuneCmd  `cmd:"" help:"Search the family of kernels for the fastest at each size."`
 	Check gemmCheckCmd `cmd:"" help:"Run every kernel against exact products, on the GPU."`
 }
 
@@ -32,6 +34,7 @@ type gemmBenchCmd struct {
 	CuBLAS    string        `name:"cublas" help:"Folder of libcublas; looked for where it is not given." placeholder:"DIR"`
 	Sizes     []int         `default:"1024,2048,4096,6144,8192,12288,16384" help:"Squares for single launches."`
 	Sustained []int         `default:"4096,6144,8192,12288,16384" help:"Squares for seconds back to back, with joules."`
+	Shapes    string        `help:"Measure the products of this list, such as bench/shapes.json, and no squares." placeholder:"FILE"`
 	Graphs    []int         `default:"512,1024" help:"Squares for 200 launches in one graph, with rotating and with warm buffers."`
 	Pairs     int           `default:"50" help:"Rounds of single launches."`
 	Rounds    int           `default:"5" help:"Rounds of sustained blocks."`
@@ -47,6 +50,7 @@ type gemmBenchCmd struct {
 func (gemmBenchCmd) Help() string {
 	return `Examples:
   heddle gemm bench --sizes 4096,8192 --sustained 8192 --out result.json
+  heddle gemm bench --shapes bench/shapes.json --pairs 5 --idle 10ms --out shapes.json
   heddle gemm bench --summary result.json
 
 Single launches start after rest and a short delay kernel; sustained blocks run at the power limit. Ratios are theirs/ours in time, so above 1 heddle is faster; intervals are 95 %.`
@@ -76,9 +80,17 @@ func (c *gemmBenchCmd) measure(ctx context.Context, env *cli.Env) error {
 			}
 			return r.Write(c.Out)
 		}}
-	if !c.Only {
-		config := gemm.Default()
-		g.Config = &config
+	var err error
+	if c.Shapes != "" {
+		g.Sizes, g.Sustained, g.Graphs, g.Quick = nil, nil, nil, true
+		if g.Shapes, err = bench.ReadShapes(c.Shapes); err != nil {
+			return cli.Exit(cli.Invalid, err)
+		}
+	} else if !c.Only {
+		g.Chosen = c.PTX == ""
+		if g.Configs, err = c.configs(); err != nil {
+			return err
+		}
 	}
 	r, err := g.Run(ctx)
 	if err != nil {
@@ -95,9 +107,28 @@ func (c *gemmBenchCmd) measure(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
+// configs are the default and the kernels that are chosen for the sizes.
+func (c *gemmBenchCmd) configs() ([]gemm.Config, error) {
+	all := []gemm.Config{gemm.Default()}
+	for _, n := range slices.Concat(c.Sizes, c.Sustained, c.Graphs) {
+		const sms = 132 // of an H200, which the table is for
+		x, err := gemm.Choose(n, n, n, sms, gemm.Config{})
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(all, func(a gemm.Config) bool { return a.String() == x.String() }) {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
 func emitRatios(env *cli.Env, r *bench.Result) error {
 	all := r.Summary()
-	return env.Emit(map[string]any{"device": r.Device, "peer": r.Peer, "date": r.Date, "ratios": all}, func(w io.Writer) { bench.Print(w, all) })
+	return env.Emit(map[string]any{"device": r.Device, "peer": r.Peer, "date": r.Date, "ratios": all}, func(w io.Writer) {
+		bench.Print(w, all)
+		bench.PrintShapes(w, r)
+	})
 }
 
 // cubinCache is the folder of compiled kernels; empty, so that nothing is kept, where there is no home.

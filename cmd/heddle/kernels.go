@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"heddle/internal/atomicfile"
 	"heddle/internal/cli"
 	"heddle/kernel"
 	"heddle/kernel/all"
@@ -95,6 +96,8 @@ type kernelsEmulateCmd struct {
 	SMs     int    `name:"sms" default:"4" help:"CTAs resident together."`
 	Seeds   int    `default:"8" help:"Schedules to run each case, or mutant, under."`
 	Mutants bool   `help:"Plant one fault after the other and tell which are caught."`
+
+	Timeline string `help:"Write what each warp, the tensor cores and the port to L2 do, in the time of a simple model, to this file; open it in ui.perfetto.dev."`
 }
 
 func (kernelsEmulateCmd) Help() string {
@@ -109,6 +112,7 @@ type emulatedCase struct {
 	Seed    int             `json:"seed"`
 	Seconds float64         `json:"seconds"`
 	Steps   int64           `json:"warp_instructions"`
+	Counts  emulate.Counts  `json:"counts"`
 	Faults  []emulate.Fault `json:"faults"`
 	Wrong   string          `json:"wrong,omitempty"`
 }
@@ -123,6 +127,9 @@ func (c *kernelsEmulateCmd) Run(ctx context.Context, env *cli.Env) error {
 	}
 	if c.Mutants {
 		return c.mutants(env, b)
+	}
+	if c.Timeline != "" {
+		return c.timeline(env, b)
 	}
 	var rows []emulatedCase
 	bad := 0
@@ -156,7 +163,7 @@ func (c *kernelsEmulateCmd) Run(ctx context.Context, env *cli.Env) error {
 
 func emulateCase(b kernel.Built, k kernel.Case, sms, seed int) (emulatedCase, error) {
 	row := emulatedCase{Case: k.Name, Seed: seed, Faults: []emulate.Fault{}}
-	run := emulate.Emulator{SMs: sms, Seed: int64(seed), After: func(n *emulate.Counts) { row.Steps = n.Steps }}
+	run := emulate.Emulator{SMs: sms, Seed: int64(seed), After: func(n *emulate.Counts) { row.Counts, row.Steps = *n, n.Steps }}
 	start := time.Now()
 	err := run.Run(b.Module(), k.Launch, k.Args)
 	row.Seconds = time.Since(start).Seconds()
@@ -187,6 +194,25 @@ func printRuns(w io.Writer, rows []emulatedCase) {
 			fmt.Fprintln(w, "   ", f)
 		}
 	}
+}
+
+// timeline runs the kernel's longest small problem and writes what happened when.
+func (c *kernelsEmulateCmd) timeline(env *cli.Env, b kernel.Built) error {
+	k, sms, err := b.FaultCase()
+	if err != nil {
+		return err
+	}
+	t := &emulate.Timeline{}
+	if err := (emulate.Emulator{SMs: sms, Async: emulate.Early, Timeline: t}).Run(b.Module(), k.Launch, k.Args); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(atomicfile.OS{}, c.Timeline, t.WritePerfetto); err != nil {
+		return err
+	}
+	result := map[string]any{"kernel": c.Name, "case": k.Name, "file": c.Timeline, "slices": len(t.Slices), "clocks": t.End()}
+	return env.Emit(result, func(w io.Writer) {
+		fmt.Fprintf(w, "%s, %s: %d slices over %.0f clocks in %s; open it in ui.perfetto.dev\n", c.Name, k.Name, len(t.Slices), t.End(), c.Timeline)
+	})
 }
 
 func (c *kernelsEmulateCmd) mutants(env *cli.Env, b kernel.Built) error {

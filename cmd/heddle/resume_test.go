@@ -142,3 +142,25 @@ func TestResumeIsRefusedWithTheReason(t *testing.T) {
 		t.Errorf("damaged: exit %d: %s%s", code, stdout, stderr)
 	}
 }
+
+// Alone, --resume goes on with the newest run under runs/, wherever it stands among the words.
+func TestBareResumeTakesTheNewestRun(t *testing.T) {
+	data := smallText(t, 60_000)
+	t.Chdir(t.TempDir())
+	for _, run := range []string{"runs/20260101-000000", "runs/20260102-000000"} {
+		if err := os.MkdirAll("runs", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if code, stdout, stderr := trainSmall(t, data, run); code != cli.OK {
+			t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+		}
+	}
+	code, stdout, stderr := command("--json", "train", "--resume", "steps=5", "--allow", "schedule")
+	if code != cli.OK || !strings.Contains(stderr, "going on after step 4 of runs/20260102-000000") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	t.Chdir(t.TempDir())
+	if code, stdout, _ := command("--json", "train", "--resume"); code != cli.Invalid || !strings.Contains(stdout, "no run under runs/") {
+		t.Errorf("without runs: exit %d: %s", code, stdout)
+	}
+}

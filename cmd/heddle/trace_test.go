@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -122,5 +123,20 @@ func TestTraceConvertReadsBack(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.tmp")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// On a terminal a line is drawn over and over and wiped at the end; elsewhere there is none.
+func TestProgressDrawsOneLineAndWipesIt(t *testing.T) {
+	var b bytes.Buffer
+	draw := progress(&cli.Env{Err: &b, Terminal: true}, strings.Repeat("long/", 20))
+	draw(25, 100)
+	draw(100, 100)
+	lines := strings.Split(b.String(), "\r")
+	if len(lines) != 4 || !strings.Contains(lines[1], " 25 %") || len(lines[1]) > 80 || strings.Trim(lines[2], " ") != "" || lines[3] != "" {
+		t.Errorf("got %q", lines)
+	}
+	if progress(&cli.Env{Err: &b}, "x") != nil {
+		t.Error("progress without a terminal")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,25 +229,29 @@ func (c *trainCmd) dryRun(env *cli.Env, cfg train.Config, from cli.Origins) erro
 // overridesFirst moves key=value words that stand after flags to the front, so that they may stand anywhere: the parser wants
 // positional words together. A word after a flag that takes a value is that value.
 func overridesFirst(args []string) []string {
-	if len(args) == 0 || args[0] != "train" {
-		return args
+	verb := slices.Index(args, "train")
+	if verb < 0 || slices.ContainsFunc(args[:verb], func(a string) bool {
+		return !strings.HasPrefix(a, "--") && a != "auto" && a != "always" && a != "never"
+	}) {
+		return args // "train" is a word of another verb
 	}
-	var front, rest []string
-	for i := 1; i < len(args); i++ {
-		if args[i] == "--resume" { // its value, if any, stands after "="
-			args[i] = bareResume
+	front, rest := slices.Clone(args[:verb+1]), []string(nil)
+	for i := verb + 1; i < len(args); i++ {
+		word, before := args[i], args[i-1]
+		if word == "--resume" { // its value, if any, stands after "="
+			word = bareResume
 		}
-		key, _, is := strings.Cut(args[i], "=")
-		before := args[i-1]
-		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && before != "--json" && before != "--print-config" && before != "--dry-run" && before != bareResume
+		key, _, is := strings.Cut(word, "=")
+		value := strings.HasPrefix(before, "--") && !strings.Contains(before, "=") && !slices.Contains([]string{"--json", "--print-config", "--dry-run", "--resume"}, before)
 		if is && !value && !strings.HasPrefix(key, "-") {
-			front = append(front, args[i])
+			front = append(front, word)
 		} else {
-			rest = append(rest, args[i])
+			rest = append(rest, word)
 		}
 	}
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // the configuration file stays first
-		return append(append([]string{"train", rest[0]}, front...), rest[1:]...)
+		front = slices.Insert(front, verb+1, rest[0])
+		rest = rest[1:]
 	}
-	return append(append([]string{"train"}, front...), rest...)
+	return append(front, rest...)
 }

@@ -204,6 +204,9 @@ func TestOverridesMayStandAnywhere(t *testing.T) {
 		{"train f.yaml --out x seed=1", "train f.yaml seed=1 --out x"},
 		{"train --json seed=1 --data a=b k=2", "train seed=1 k=2 --json --data a=b"},
 		{"train", "train"},
+		{"--json train --out x seed=1 --resume k=2 --allow a", "--json train seed=1 k=2 --out x --resume=. --allow a"},
+		{"--color never train f.yaml --dry-run k=2", "--color never train f.yaml k=2 --dry-run"},
+		{"tokenizer train --out x k=2", "tokenizer train --out x k=2"},
 		{"tile a --b c=d", "tile a --b c=d"},
 	} {
 		if got := strings.Join(overridesFirst(strings.Fields(c[0])), " "); got != c[1] {

@@ -50,6 +50,7 @@ func (c *walkCmd) Run(env *cli.Env) error {
 
 const walkLegend = `Places: S(x) cut along dim x; R every rank has the same value and a part of its gradient;
 I same value, same gradient; P partial, the value is the sum over ranks. S(gr): by g, then by r.
+Of several axes (@), those not named are R.
 Letters: b batch, s sequence, h hidden, g key/value heads, r query heads of one, d head, f MLP.
 Bytes: received by rank 0. Held: memory of rank 0, weights included, when the line starts.
 Copies that pack and unpack a collective's data are not shown.
@@ -128,6 +129,9 @@ func change(l parity.Line, c *parity.Cell) string {
 		last = a
 	}
 	s := strings.TrimLeft(strings.Join(before, "·")+" → "+c.After, " ")
+	if c.After == "whole" { // one rank
+		s = "whole"
+	}
 	if c.Axes != "" {
 		return c.Op + " " + s
 	}

@@ -77,7 +77,7 @@ func TestBothInterfacesReceiveTheTransposedProblem(t *testing.T) {
 	if err := lt.Launch(); err != nil {
 		t.Fatal(err)
 	}
-	if want := "0x17 0xd0 alpha 1 A 0xb000 7003007 B 0xa000 7005007 beta 0 C 0xc000 3005003 D 0xc000 3005003 algo a1 ws 0x5000 33554432 stream (nil)"; said() != want {
+	if want := "0x17 0xd0 10 alpha 1 A 0xb000 7003007 B 0xa000 7005007 beta 0 C 0xc000 3005003 D 0xc000 3005003 algo a1 ws 0x5000 33554432 stream (nil)"; said() != want {
 		t.Errorf("got  %s\nwant %s", said(), want)
 	}
 	if err := plan.Close(); err != nil {
@@ -92,6 +92,31 @@ func TestBothInterfacesReceiveTheTransposedProblem(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(50, func() { g.Launch() }); n != 0 {
 		t.Errorf("%v allocations a launch", n)
+	}
+}
+
+// A stored [7, 5] is column-major [5, 7] with pitch 5, which is to be transposed; B stored [7, 3] is column-major [3, 7] with pitch 3, taken as it is.
+func TestTransposedOperands(t *testing.T) {
+	h, said := fake(t)
+	for _, x := range []struct {
+		ta, tb      bool
+		classic, lt string
+	}{
+		{true, false, "0xb1a5 11 3 5 7 alpha 1 A 0xb000 14 7 B 0xa000 14 5", "0x17 0xd0 11 alpha 1 A 0xb000 7003007 B 0xa000 5007005"},
+		{false, true, "0xb1a5 00 3 5 7 alpha 1 A 0xb000 14 3 B 0xa000 14 7", "0x17 0xd0 00 alpha 1 A 0xb000 3007003 B 0xa000 7005007"},
+		{true, true, "0xb1a5 01 3 5 7 alpha 1 A 0xb000 14 3 B 0xa000 14 5", "0x17 0xd0 01 alpha 1 A 0xb000 3007003 B 0xa000 5007005"},
+	} {
+		p := Problem{M: 5, N: 3, K: 7, A: 0xa000, B: 0xb000, C: 0xc000, TransA: x.ta, TransB: x.tb}
+		if err := h.GemmEx(p).Launch(); err != nil || !strings.HasPrefix(said(), x.classic+" beta") {
+			t.Errorf("%v %v: %v, got %s", x.ta, x.tb, err, said())
+		}
+		plan, err := h.Plan(p, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.Gemm(p, 0).Launch(); err != nil || !strings.HasPrefix(said(), x.lt+" beta") {
+			t.Errorf("%v %v: %v, got %s", x.ta, x.tb, err, said())
+		}
 	}
 }
 

@@ -9,12 +9,30 @@ import (
 	"heddle/internal/dl"
 )
 
-// Problem is C = A·Bᵀ in row-major bf16 with f32 accumulation: A [M, K], B [N, K], C [M, N].
+// Problem is C = A·Bᵀ in row-major bf16 with f32 accumulation: A [M, K], or [K, M] where it is transposed, B [N, K], or [K, N], C [M, N].
 //
-// cuBLAS is column-major: it sees Aᵀ, Bᵀ and Cᵀ, and computes Cᵀ = B·Aᵀ with its first operand transposed.
+// cuBLAS is column-major: it sees Aᵀ, Bᵀ and Cᵀ, and computes Cᵀ = B·Aᵀ: its first operand is our B, transposed where ours is not, its second our A, transposed where ours is.
 type Problem struct {
-	M, N, K int
-	A, B, C cuda.Ptr
+	M, N, K        int
+	A, B, C        cuda.Ptr
+	TransA, TransB bool
+}
+
+// operand is one of cuBLAS's: how it is stored in column-major order, and what happens to it.
+type operand struct{ op, rows, cols int }
+
+func (p Problem) first() operand {
+	if p.TransB {
+		return operand{opN, p.N, p.K}
+	}
+	return operand{opT, p.K, p.N}
+}
+
+func (p Problem) second() operand {
+	if p.TransA {
+		return operand{opT, p.M, p.K}
+	}
+	return operand{opN, p.K, p.M}
 }
 
 const (
@@ -46,8 +64,9 @@ func (g *Gemm) Launch() error {
 func (h *Handle) GemmEx(p Problem) *Gemm {
 	alpha, beta := uintptr(unsafe.Pointer(&h.scalars[0])), uintptr(unsafe.Pointer(&h.scalars[1]))
 	m, n, k := uintptr(p.M), uintptr(p.N), uintptr(p.K)
-	return &Gemm{Name: "cublasGemmEx", keep: []*[2]float32{h.scalars}, call: dl.Prepare(h.lib.gemmEx, h.blas, opT, opN, n, m, k,
-		alpha, uintptr(p.B), typeBF16, k, uintptr(p.A), typeBF16, k, beta, uintptr(p.C), typeBF16, n, computeF32, defaultAlgo)}
+	x, y := p.first(), p.second()
+	return &Gemm{Name: "cublasGemmEx", keep: []*[2]float32{h.scalars}, call: dl.Prepare(h.lib.gemmEx, h.blas, uintptr(x.op), uintptr(y.op), n, m, k,
+		alpha, uintptr(p.B), typeBF16, uintptr(x.rows), uintptr(p.A), typeBF16, uintptr(y.rows), beta, uintptr(p.C), typeBF16, n, computeF32, defaultAlgo)}
 }
 
 // Plan is cuBLASLt's view of one shape: descriptors and the algorithms that its heuristic proposes, best first.
@@ -64,16 +83,18 @@ func (h *Handle) Plan(p Problem, most int) (*Plan, error) {
 	if err := check("cublasLtMatmulDescCreate", l.descCreate, uintptr(unsafe.Pointer(&t.desc)), computeF32, typeF32); err != nil {
 		return nil, err
 	}
-	const attributeTransA, preferWorkspace = 3, 1
-	transpose, workspace := int32(opT), uint64(WorkspaceBytes)
-	if err := check("cublasLtMatmulDescSetAttribute", l.descSet, t.desc, attributeTransA, uintptr(unsafe.Pointer(&transpose)), 4); err != nil {
-		return nil, err
+	const attributeTransA, attributeTransB, preferWorkspace = 3, 4, 1
+	workspace, first, second := uint64(WorkspaceBytes), p.first(), p.second()
+	for attribute, op := range map[uintptr]int32{attributeTransA: int32(first.op), attributeTransB: int32(second.op)} {
+		if err := check("cublasLtMatmulDescSetAttribute", l.descSet, t.desc, attribute, uintptr(unsafe.Pointer(&op)), 4); err != nil {
+			return nil, err
+		}
 	}
 	for _, x := range []struct {
-		layout          *uintptr
-		rows, cols, lda int
-	}{{&t.a, p.K, p.N, p.K}, {&t.b, p.K, p.M, p.K}, {&t.c, p.N, p.M, p.N}} {
-		if err := check("cublasLtMatrixLayoutCreate", l.layoutCreate, uintptr(unsafe.Pointer(x.layout)), typeBF16, uintptr(x.rows), uintptr(x.cols), uintptr(x.lda)); err != nil {
+		layout     *uintptr
+		rows, cols int // the rows are the leading dimension
+	}{{&t.a, first.rows, first.cols}, {&t.b, second.rows, second.cols}, {&t.c, p.N, p.M}} {
+		if err := check("cublasLtMatrixLayoutCreate", l.layoutCreate, uintptr(unsafe.Pointer(x.layout)), typeBF16, uintptr(x.rows), uintptr(x.cols), uintptr(x.rows)); err != nil {
 			return nil, err
 		}
 	}

@@ -79,10 +79,17 @@ CUresult cuLinkAddData_v2(CUlinkState s, int type, void *data, size_t n, const c
 CUresult cuLinkComplete(CUlinkState s, void **out, size_t *n) { struct link *l = s; *out = l->text; *n = strlen(l->text); snprintf(option(l, 3), (size_t)option(l, 4), "Used 7 registers"); return 0; }
 CUresult cuLinkDestroy(CUlinkState s) { free(((struct link *)s)->text); free(s); return 0; }
 CUresult cuModuleLoadData(CUmodule *m, const void *image) { *m = (void *)image; return 0; }
+CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *names, void **values) {
+	struct link l = {names, values, n};
+	if (strstr(image, "bad")) { snprintf(option(&l, 5), (size_t)option(&l, 6), "line 2: bad thing"); return 218; }
+	snprintf(option(&l, 3), (size_t)option(&l, 4), "Used 168 registers");
+	*m = strdup(image); return 0;
+}
 CUresult cuModuleUnload(CUmodule m) { return 0; }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) { if (!strcmp(name, "missing")) return 500; *f = strdup(name); return 0; }
 CUresult cuFuncGetAttribute(int *v, int a, CUfunction f) { *v = a == 0 ? 384 : a * 10; return 0; }
 CUresult cuFuncSetAttribute(CUfunction f, int a, int v) { snprintf(fake_log, sizeof fake_log, "%s attribute %d = %d", (char *)f, a, v); return a == 8 || a == 14 ? 0 : 1; }
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared) { *n = threads > 1024 ? 0 : shared > 100000 ? 1 : 2; return 0; }
 CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) { *n = c->gridDimX / 2; return 0; }
 int __attribute__((weak)) fake_kernel(const char *name, void **params); // a test may give kernels a meaning
 #ifndef OLD
@@ -103,7 +110,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p, void 
 CUresult cuTensorMapEncodeTiled(CUtensorMap *m, int type, uint32_t rank, void *addr, const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2, int oob) {
 	if ((uintptr_t)m % 64) return 1;
 	memset(m, 0xab, sizeof *m);
-	if (fake_kernel) m->opaque[0] = (uint64_t)addr;
+	if (fake_kernel) { m->opaque[0] = (uint64_t)addr; m->opaque[1] = dims[0]; m->opaque[2] = dims[1]; }
 	snprintf(fake_log, sizeof fake_log, "type %d rank %u addr %p dims %llu %llu stride %llu box %u %u steps %u %u interleave %d swizzle %d l2 %d oob %d", type, rank, addr, (unsigned long long)dims[0], (unsigned long long)dims[1],
 		(unsigned long long)strides[0], box[0], box[1], steps[0], steps[1], interleave, swizzle, l2, oob);
 	return 0;

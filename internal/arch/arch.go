@@ -64,6 +64,7 @@ func Rooms() []Room {
 		{"internal/atomicfile", "files that appear whole or not at all", "", ""},
 		{"internal/atomicfile/", "its faults, for tests", "internal/atomicfile", ""},
 		{"internal/strictjson", "JSON read without leniency", "", ""},
+		{"internal/mangle", "broken inputs for tests of parsers", "", ""},
 		{"internal/golden", "peers' answers for tests", "checkpoint/safetensors", ""},
 		{"internal/arch", "this table", "", ""},
 		{"cmd/heddle", "flags, one call, print", "*", "github.com/alecthomas/kong golang.org/x/sys"},

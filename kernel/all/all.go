@@ -8,7 +8,6 @@ import (
 	"heddle/kernel"
 	"heddle/kernel/gemm"
 	"heddle/kernel/row"
-	"heddle/num"
 )
 
 // Kernels lists every kernel, by family.
@@ -17,23 +16,25 @@ func Kernels() []kernel.Kernel {
 	add := func(name, doc string, build func() (kernel.Built, error)) {
 		all = append(all, kernel.Kernel{Name: name, Doc: doc, Build: build})
 	}
-	for _, g := range []struct {
-		name string
-		c    gemm.Config
-	}{
-		{"gemm", gemm.Default()},
-		{"gemm-c1", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 1, Order: kernel.Order{Group: 8, Serpentine: true}}},
-		{"gemm-192", gemm.Config{BM: 128, BN: 192, BK: 64, Stages: 4, Cluster: 2, Order: kernel.Order{Group: 8}}},
-		{"gemm-tall", gemm.Config{BM: 256, BN: 128, BK: 64, Stages: 4, Cluster: 2, Order: kernel.Order{Group: 8}}},
-		{"gemm-pingpong", gemm.Config{BM: 128, BN: 192, BK: 64, Stages: 4, Cluster: 2, PingPong: true, Order: kernel.Order{Group: 8}}},
-		{"gemm-pingpong-128", gemm.Config{BM: 128, BN: 128, BK: 64, Stages: 5, Cluster: 2, PingPong: true, Order: kernel.Order{Group: 8}}},
-		{"gemm-64x128", gemm.Config{BM: 64, BN: 128, BK: 64, Stages: 8, Cluster: 1, Order: kernel.Order{Group: 8}}},
-		{"gemm-64x64", gemm.Config{BM: 64, BN: 64, BK: 64, Stages: 8, Cluster: 1, Order: kernel.Order{Group: 8}}},
-		{"gemm-f16", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 2, In: num.F16, Order: kernel.Order{Group: 8}}},
-		{"gemm-dgrad", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 2, TransB: true, Order: kernel.Order{Group: 8}}},
-		{"gemm-wgrad", gemm.Config{BM: 128, BN: 256, BK: 64, Stages: 4, Cluster: 2, TransA: true, TransB: true, Out: num.F32, Add: true, Order: kernel.Order{Group: 8}}},
+	for _, g := range []struct{ name, config string }{
+		{"gemm", gemm.Default().String()},
+		{"gemm-c1", "128x256x64-w2-c1x1-s4-g8-serpentine"},
+		{"gemm-192", "128x192x64-w2-c2x1-s4-g8"},
+		{"gemm-tall", "256x128x64-w2-c1x2-s4-g8"},
+		{"gemm-pingpong", "128x128x64-w2-c2x1-s6-g8-pingpong"},
+		{"gemm-64x128", "64x128x64-w1-c2x1-s8-g4-invites"},
+		{"gemm-64x64", "64x64x64-w1-c2x1-s6-g0-invites"},
+		{"gemm-f16", "128x256x64-w2-c2x1-s4-g8-f16"},
+		{"gemm-dgrad", "128x256x64-w2-c2x1-s4-g8-tb"},
+		{"gemm-wgrad", "128x256x64-w2-c2x1-s4-g8-ta-tb-tof32-add"},
 	} {
-		add(g.name, "D = A·Bᵀ by TMA and wgmma, persistent: "+g.c.String(), func() (kernel.Built, error) { return gemm.New(g.c) })
+		c, err := gemm.ParseConfig(g.config)
+		add(g.name, "D = A·Bᵀ by TMA and wgmma, persistent: "+g.config, func() (kernel.Built, error) {
+			if err != nil {
+				return nil, err
+			}
+			return gemm.New(c)
+		})
 	}
 	add("row-sum", "y = Σ of each row, f32, in a fixed order", func() (kernel.Built, error) { return row.NewSum() })
 	return all

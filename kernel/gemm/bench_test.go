@@ -12,7 +12,7 @@ func BenchmarkEmulated(b *testing.B) {
 	g := build(b, Default())
 	for _, n := range []int{256, 1024, 2048} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			k, err := g.Case(n, n, n, 1, 8)
+			k, err := NewExact(n, n, n, 1).Case(g, 8)
 			if err != nil {
 				b.Fatal(err)
 			}

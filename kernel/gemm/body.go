@@ -6,250 +6,221 @@ import (
 	"heddle/ptx"
 )
 
-// body is the kernel being written. For each tile of D that falls to its cluster it computes
+// body computes, for each tile of D that falls to its cluster,
 //
-//	for k := 0; k < K; k += 64 { acc += A[rows, k:k+64] · B[cols, k:k+64]ᵀ }
-//	D[rows, cols] = round(acc)
+//	for k := 0; k < K; k += BK { acc += A[rows, k:k+BK] · B[cols, k:k+BK]ᵀ }
+//	D[rows, cols] = round(acc), or D + acc
 //
-// Roles: one producer thread (its warpgroup keeps 24 or 40 registers a thread), one or two consumer warpgroups. Two consumers share the rows of a tile, or, in
-// ping-pong, take turns with whole tiles: then the second starts one tile on, and each passes over the stages of the other.
+// Roles: one producer thread, and consumer warpgroups of 64 or 128 rows each. Cooperative consumers share every tile; ping-pong consumers take tiles in
+// turn, so that one stores while the other multiplies.
 //
-// Barriers: full[s] 1 arrival + A and B bytes of the stage; empty[s] one arrival of each consumer that reads the stage in each CTA of the cluster, because a
-// CTA's B half overwrites the stage in both; named barrier 1, 2: the 128 threads of one consumer; in ping-pong 3, 4: 128 threads of each consumer, see turns.
+// Barriers: full[s] 1 arrival + A and B bytes of the stage; empty[s] one arrival of each consumer of each CTA that this CTA's loads reach, because they
+// overwrite the stage there; named barrier 1, 2, 3: the 128 threads of one consumer;
+// named barrier turn, turn+1: both ping-pong consumers, of which the first or second may now multiply.
 //
-// Shared memory: Stages × A tile, Stages × B tile, two 8 KiB store buffers a consumer, all 128-byte swizzled; barriers. A K-major tile is rows of 64 elements of
-// K; an MN-major one is chunks of 64 elements of M or N, each 64 rows of K deep. Either way 64 rows of the tile are 8 KiB.
+// Shared memory: Stages × A tile, Stages × B tile; 8 KiB store buffers of each consumer; barriers. A K-major tile is cut along K into slabs one swizzle wide; a
+// transposed one is cut into chunks of 64 rows of A or B, each BK lines deep.
 //
-// In a cluster of two each CTA loads half of the B tile and multicasts it to both. One k step of products is in flight while the next is issued;
-// the stores of a tile drain under the main loop of the next.
-type body struct {
-	params
-	k          *ptx.Builder
-	c          Config
-	ring       kernel.Ring
-	sA, sB, sD ptx.SAddr
-}
-
-const slab = 64 * 64 * elem // bytes of 64 rows of a stage's tile
-
-func newBody(k *ptx.Builder, c Config) *body {
-	return &body{
-		params: params{A: k.ParamMap("A"), B: k.ParamMap("B"), D: k.ParamMap("D"), TilesM: k.ParamU32("tilesM"), TilesN: k.ParamU32("tilesN"), Steps: k.ParamU32("steps")},
-		k:      k, c: c,
-		sA:   k.Shared("A", c.Stages*c.aBytes(), 1024).Addr(),
-		sB:   k.Shared("B", c.Stages*c.bBytes(), 1024).Addr(),
-		sD:   k.Shared("D", c.consumers()*kernel.StoreBytes, 1024).Addr(),
-		ring: kernel.NewRing(k, c.Stages),
+// In a cluster each CTA loads 1/ClusterN of its A tile for its row and 1/ClusterM of its B tile for its column. One k step of products is in flight while the
+// next is issued; the stores of a tile drain under the main loop of the next.
+func body(k *ptx.Builder, c Config) params {
+	p := params{A: k.ParamMap("A"), B: k.ParamMap("B"), D: k.ParamMap("D"), TilesM: k.ParamU32("tilesM"), TilesN: k.ParamU32("tilesN"), Steps: k.ParamU32("steps")}
+	b := &builder{
+		k: k, c: c, p: p,
+		sA: k.Shared("A", c.Stages*c.aBytes(), 1024).Addr(), sB: k.Shared("B", c.Stages*c.bBytes(), 1024).Addr(),
+		sD: k.Shared("D", c.Consumers*c.storeBytes(), 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
 	}
-}
-
-func (b *body) write() {
-	k, c := b.k, b.c
-	readers := c.consumers() // of a stage, in one CTA
-	if c.PingPong {
-		readers = 1
+	if c.Cluster() > 1 {
+		rank := k.ClusterRank()
+		b.m, b.n = rank.And(k.U32(c.ClusterM-1)), rank.Shr(log2(c.ClusterM))
+	} else {
+		b.m, b.n = k.U32(0), k.U32(0)
 	}
 	k.If(k.Tid().Eq(k.U32(0)), func() {
-		b.ring.Init(readers * c.Cluster)
+		b.ring.Init(c.arrivals() * (c.ClusterM + c.ClusterN - 1))
 		k.FenceMbarrierInit()
-		b.A.Prefetch()
-		b.B.Prefetch()
-		b.D.Prefetch()
+		p.A.Prefetch()
+		p.B.Prefetch()
+		p.D.Prefetch()
 	})
-	k.ClusterSync()
-	k.GridWait() // what stands above may run while the grid in front still does
-	low, high := c.registers()
-	k.Role("producer", 1, low, func() {
-		k.If(k.Tid().Eq(k.U32(0)), b.produce)
-	})
-	k.Role("consumer", c.consumers(), high, b.consume)
-	k.ClusterSync() // a CTA's memory lives until its peer has done with it
-}
-
-// registers of the producer and of the consumers, a thread: their sum fits what the launch has.
-func (c Config) registers() (low, high int) {
-	if c.consumers() == 1 {
-		return 0, 0 // 255 each
+	b.sync()
+	few, many := c.registers()
+	k.Role("producer", 1, few, func() { k.If(k.Tid().Eq(k.U32(0)), b.producer) })
+	k.Role("consumer", c.Consumers, many, b.consumer)
+	if c.Cluster() > 1 {
+		k.ClusterSync() // a CTA's memory lives until its peers have done with it
 	}
-	return 24, 240
+	return p
 }
 
-// tiles visits tiles first, first + step, … of the grid; row and col are the first of this CTA's tile.
-func (b *body) tiles(first, step ptx.U32, visit func(row, col ptx.U32)) {
+// sync waits for all threads of the cluster.
+func (b *builder) sync() {
+	if b.c.Cluster() == 1 {
+		b.k.SyncCTA()
+	} else {
+		b.k.ClusterSync()
+	}
+}
+
+const turn = 4 // named barrier
+
+// builder is what the roles share.
+type builder struct {
+	k          *ptx.Builder
+	c          Config
+	p          params
+	sA, sB, sD ptx.SAddr
+	ring       kernel.Ring
+	m, n       ptx.U32 // this CTA's place in its cluster
+}
+
+// tiles visits every step-th tile of this cluster from the first-th on; row and col are the first of this CTA's tile.
+func (b *builder) tiles(first ptx.U32, step int, visit func(row, col ptx.U32)) {
 	k, c := b.k, b.c
-	rank := k.ClusterRank()
-	k.For(first, b.TilesM.Mul(b.TilesN.U32), step, func(t ptx.U32) {
-		m, n := c.Order.Tile(k, t, b.TilesM.U32, b.TilesN.U32)
-		visit(m.Times(c.Cluster).Add(rank).Times(c.BM), n.Times(c.BN))
+	begin := k.ClusterIndex().Add(first.Mul(k.NumClusters()))
+	k.For(begin, b.p.TilesM.Mul(b.p.TilesN.U32), k.NumClusters().Times(step), func(t ptx.U32) {
+		m, n := c.Order.Tile(k, t, b.p.TilesM.U32, b.p.TilesN.U32)
+		visit(m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.BN))
 	})
 }
 
-func (b *body) produce() {
+func (b *builder) producer() {
 	k, c := b.k, b.c
+	if c.Overlap != Serial {
+		k.GridWait()
+	}
+	if c.Overlap == Invites {
+		k.GridLaunchDependents()
+	}
 	at := b.ring.Producer()
-	half := k.ClusterRank().Times(c.BN / c.Cluster) // rows of the B tile that this CTA loads for all
-	b.tiles(k.ClusterIndex(), k.NumClusters(), func(row, col ptx.U32) {
-		first := col.Add(half)
-		k.For(k.U32(0), b.Steps.U32, k.U32(1), func(step ptx.U32) {
+	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m))  // to the CTAs with this one's rows
+	loadB := b.loader(b.p.B, c.TransB, c.BN, c.ClusterM, b.m, k.U32(1<<c.ClusterM-1).ShlBy(b.n.Times(c.ClusterM))) // to those with its columns
+	b.tiles(k.U32(0), 1, func(row, col ptx.U32) {
+		k.For(k.U32(0), b.p.Steps.U32, k.U32(1), func(step ptx.U32) {
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
 			full.ArriveExpect(c.aBytes() + c.bBytes())
-			x := step.Times(c.BK)
-			load(k, c.TransA, c.BM, 1, b.A.TensorMap, b.sA.At(s.Times(c.aBytes())), x, row, full)
-			load(k, c.TransB, c.BN/c.Cluster, c.Cluster, b.B.TensorMap, b.sB.At(s.Times(c.bBytes())).At(half.Times(c.BK*elem)), x, first, full)
+			depth := step.Times(c.BK)
+			loadA(b.sA.At(s.Times(c.aBytes())), depth, row, full)
+			loadB(b.sB.At(s.Times(c.bBytes())), depth, col, full)
 			at.Advance()
 		})
 	})
 	at.Drain()
 }
 
-// load brings rows rows of an operand, from row y and column x of K on, into every CTA of the cluster: K-major in one box, MN-major a box for each 64 rows.
-func load(k *ptx.Builder, trans bool, rows, cluster int, m ptx.TensorMap, dst ptx.SAddr, x, y ptx.U32, full ptx.Bar) {
-	box := func(dst ptx.SAddr, x, y ptx.U32) {
-		if cluster == 1 {
-			m.Load2(dst, x, y, full)
+// loader gives the function that loads this CTA's part, of so many equal ones, of a tile of so many rows into all CTAs of a mask.
+func (b *builder) loader(from ptx.ParamMap, trans bool, rows, parts int, part, mask ptx.U32) func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+	c := b.c
+	box := func(dst ptx.SAddr, x, y ptx.U32, full ptx.Bar) {
+		if parts == 1 {
+			from.Load2(dst, x, y, full)
 		} else {
-			m.LoadMulticast2(dst, x, y, full, 1<<cluster-1)
+			from.LoadMulticastTo2(dst, x, y, full, mask)
 		}
 	}
-	if !trans {
-		box(dst, x, y)
-		return
-	}
-	for i := range rows / 64 {
-		box(dst.Plus(i*slab), y.Plus(64*i), x)
-	}
-}
-
-// side is what one consumer keeps over all its tiles.
-type side struct {
-	group        ptx.U32 // 0 or 1
-	at           kernel.Cursor
-	descA, descB ptx.Desc
-	accs         []*ptx.Acc // of 64 rows each
-	releases     ptx.Pred   // this thread releases a stage in one CTA
-	empty        ptx.CBar
-	store        kernel.Store
-}
-
-func (b *body) consume() {
-	k, c := b.k, b.c
-	s := b.side()
-	first, step := k.ClusterIndex(), k.NumClusters()
-	if c.PingPong {
-		first, step = first.Add(s.group.Mul(step)), step.Shl(1)
-		k.If(s.group.Ne(k.U32(0)), func() {
-			s.at.Skip(b.Steps.U32)
-			k.BarArrive(k.U32(turns), 256) // the first turn is consumer 0's
-		})
-	}
-	b.tiles(first, step, func(row, col ptx.U32) {
-		b.turn(s)
-		b.product(s)
-		if !c.PingPong {
-			row = row.Add(s.group.Times(c.height()))
-		} else {
-			s.at.Skip(b.Steps.U32)
+	first := part.Times(rows / parts)
+	if trans {
+		return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+			mine := to.At(first.Times(c.BK * elem))
+			for i := range rows / parts / 64 {
+				box(mine.Plus(i*c.chunk()), row.Add(first).Plus(64*i), depth, full)
+			}
 		}
-		s.store.Tile(k, s.accs, row, col)
-	})
-	s.store.Finish(k)
-}
-
-func (b *body) side() *side {
-	k, c := b.k, b.c
-	s := &side{group: k.WarpgroupIndex().Sub(k.U32(1)), at: b.ring.Consumer()}
-	thread := k.WarpInGroup().Shl(5).Add(k.Lane())
-	// Threads 0 … Cluster−1 of each consumer release a stage, each in one CTA.
-	s.releases = thread.Lt(k.U32(c.Cluster))
-	s.empty = b.ring.Empty.Map(thread.Min(k.U32(c.Cluster - 1)))
-	mine := b.sA
-	if !c.PingPong {
-		mine = b.sA.At(s.group.Times(c.height() / 64 * slab))
 	}
-	s.descA, s.descB = k.Desc(mine, layout(c.TransA)), k.Desc(b.sB, layout(c.TransB))
-	for range c.height() / 64 {
-		s.accs = append(s.accs, k.NewAcc(c.BN))
-	}
-	s.store = kernel.Store{To: b.D.TensorMap, Type: c.Out, Add: c.Add, Buffers: b.sD.At(s.group.Times(kernel.StoreBytes)), Barrier: s.group.Plus(1)}
-	return s
-}
-
-// turns is the first of two named barriers, one a consumer, that pass the turn of the main loop to and fro in ping-pong. A consumer that came before its turn
-// would be two fillings of a stage ahead, where the parity it waits for is that of a filling long past.
-const turns = 3
-
-// turn waits for this consumer's turn.
-func (b *body) turn(s *side) {
-	if b.c.PingPong {
-		b.k.BarSync(s.group.Plus(turns), 256)
+	width := c.swizzle().Width()
+	return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+		mine := to.At(first.Times(width))
+		for s := range c.BK / c.slab() { // one slab after the other along K
+			box(mine.Plus(s*rows*width), depth.Plus(s*c.slab()), row.Add(first), full)
+		}
 	}
 }
 
-// pass gives the turn to the other consumer: every product of this tile has been issued.
-func (b *body) pass(s *side) {
-	if b.c.PingPong {
-		b.k.BarArrive(b.k.U32(turns+1).Sub(s.group), 256)
-	}
-}
+// chunk is the bytes of 64 rows of a transposed operand's stage.
+func (c Config) chunk() int { return 64 * c.BK * elem }
 
 // layout describes an operand's tile to wgmma.
-func layout(trans bool) ptx.DescLayout {
+func (c Config) layout(trans bool) ptx.DescLayout {
 	if trans {
-		return ptx.MNMajor(ptx.Swizzle128, 64)
+		return ptx.MNMajor(ptx.Swizzle128, c.BK)
 	}
-	return ptx.KMajor(ptx.Swizzle128)
+	return ptx.KMajor(c.swizzle())
 }
 
-// product is the main loop over one tile.
-func (b *body) product(s *side) {
-	k := b.k
-	last := ptx.NewVar(k, b.step(s, true))
-	k.For(k.U32(1), b.Steps.U32, k.U32(1), func(ptx.U32) {
-		now := b.step(s, false)
-		k.WgmmaWait(1) // the step before this one is done with its stage
-		s.release(k, last.Get())
-		last.Set(now)
-	})
-	b.pass(s)
-	k.WgmmaWait(0)
-	s.release(k, last.Get())
+// within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 16 elements along a row, transposed 16 lines of 128 bytes.
+func (c Config) within(trans bool, rows, i, j int) int {
+	if trans {
+		return (i*c.chunk() + j*16*128) / 16
+	}
+	return (j*16/c.slab()*rows+i*64)*c.swizzle().Width()/16 + j*16%c.slab()*elem/16
 }
 
-func (s *side) release(k *ptx.Builder, slot ptx.U32) {
-	k.When(s.releases, func() { s.empty.Index(slot).Arrive() })
-}
-
-// step issues the products of one stage and gives its slot; the first of a tile overwrites the accumulators.
-func (b *body) step(s *side, first bool) ptx.U32 {
+func (b *builder) consumer() {
 	k, c := b.k, b.c
-	s.at.WaitFull()
-	slot := s.at.Slot()
-	x, y := s.descA.Add(slot.Times(c.aBytes()/16).U64()), s.descB.Add(slot.Times(c.bBytes()/16).U64())
+	group := k.WarpgroupIndex().Sub(k.U32(1))
+	release := b.releaser()
+	mine := k.U32(0) // first row, in the tile, of this consumer
+	if !c.PingPong {
+		mine = group.Times(c.rows())
+	}
+	block := mine.Shr(6).Times(16 * c.within(c.TransA, c.BM, 1, 0))
+	descA, descB := k.Desc(b.sA.At(block), c.layout(c.TransA)), k.Desc(b.sB, c.layout(c.TransB))
+	store := kernel.Store{To: b.p.D.TensorMap, Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}
+	accs := make([]*ptx.Acc, c.rows()/64)
+	for i := range accs {
+		accs[i] = k.NewAcc(c.BN)
+	}
+	at := b.ring.Consumer()
+	first, step := k.U32(0), 1
+	if c.PingPong {
+		first, step = group, 2
+		at.Skip(group.Mul(b.p.Steps.U32))
+	}
+	// multiply issues one k step; the first of a tile overwrites the accumulators.
+	multiply := func(first bool) ptx.U32 {
+		at.WaitFull()
+		s := at.Slot()
+		c.products(k, accs, descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64()), first)
+		at.Advance()
+		return s
+	}
+	await, yield := b.turns(group)
+	b.tiles(first, step, func(row, col ptx.U32) {
+		await()
+		last := ptx.NewVar(k, multiply(true))
+		k.For(k.U32(1), b.p.Steps.U32, k.U32(1), func(ptx.U32) {
+			s := multiply(false)
+			k.WgmmaWait(1) // the step before this one is done with its stage
+			release(last.Get())
+			last.Set(s)
+		})
+		yield()
+		k.WgmmaWait(0)
+		release(last.Get())
+		store.Tile(k, accs, row.Add(mine), col)
+		if c.PingPong {
+			at.Skip(b.p.Steps.U32) // the other's tile
+		}
+	})
+	store.Finish(k)
+}
+
+// products issues the products of one stage.
+func (c Config) products(k *ptx.Builder, accs []*ptx.Acc, a, b ptx.Desc, first bool) {
 	k.WgmmaFence()
 	for j := range c.BK / 16 {
-		for i, acc := range s.accs {
-			da, db := x.Step(i*slab/16+deeper(c.TransA, j)), y.Step(deeper(c.TransB, j))
-			more := k.Bool(!first || j > 0)
+		for i, acc := range accs {
+			x, y, more := a.Step(c.within(c.TransA, c.BM, i, j)), b.Step(c.within(c.TransB, c.BN, 0, j)), k.Bool(!first || j > 0)
 			if c.In == num.F16 {
-				acc.MMAF16(da, db, more, flag(c.TransA), flag(c.TransB))
+				acc.MMAF16(x, y, more, flag(c.TransA), flag(c.TransB))
 			} else {
-				acc.MMABF16(da, db, more, flag(c.TransA), flag(c.TransB))
+				acc.MMABF16(x, y, more, flag(c.TransA), flag(c.TransB))
 			}
 		}
 	}
 	k.WgmmaCommit()
-	s.at.Advance()
-	return slot
-}
-
-// deeper is how far the tile's k step j lies from its start, in units of 16 bytes: K-major 16 elements of a row, MN-major 16 rows of 128 bytes.
-func deeper(trans bool, j int) int {
-	if trans {
-		return 128 * j
-	}
-	return 2 * j
 }
 
 func flag(b bool) int {
@@ -257,4 +228,54 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// turns gives the functions by which ping-pong consumers pass the main loop to and fro. A barrier's parity tells a phase from its neighbours only, so one may not
+// look at the ring while the other has not seen all of its tile.
+func (b *builder) turns(group ptx.U32) (await, yield func()) {
+	k := b.k
+	if !b.c.PingPong {
+		return func() {}, func() {}
+	}
+	other := k.U32(1).Sub(group)
+	await = func() { k.BarSync(group.Plus(turn), 256) }
+	yield = func() { k.BarArrive(other.Plus(turn), 256) }
+	k.If(group.Eq(k.U32(1)), yield)
+	return await, yield
+}
+
+// releaser gives the function that lets go of a stage: as many threads of the warpgroup as there are CTAs whose loads reach this one arrive, one in each.
+func (b *builder) releaser() func(stage ptx.U32) {
+	k, c := b.k, b.c
+	thread := k.WarpInGroup().Shl(5).Add(k.Lane())
+	count := c.ClusterM + c.ClusterN - 1
+	releases := thread.Lt(k.U32(count))
+	if count == 1 {
+		return func(s ptx.U32) { k.When(releases, func() { b.ring.Empty.Index(s).Arrive() }) }
+	}
+	// Threads below ClusterM take this CTA's column, itself included, the others its row without it.
+	i := thread.Min(k.U32(count - 1))
+	column := b.n.Times(c.ClusterM).Add(i)
+	j := i.Sub(k.U32(c.ClusterM)) // wraps where unused
+	other := j.Ge(b.n).SelectU32(j.Plus(1), j)
+	row := b.m.Add(other.Times(c.ClusterM))
+	empty := b.ring.Empty.Map(i.Lt(k.U32(c.ClusterM)).SelectU32(column, row))
+	return func(s ptx.U32) { k.When(releases, func() { empty.Index(s).Arrive() }) }
+}
+
+// everyNth has n bits set, one in step.
+func everyNth(n, step int) int {
+	mask := 0
+	for i := range n {
+		mask |= 1 << (i * step)
+	}
+	return mask
+}
+
+func log2(n int) int {
+	bits := 0
+	for ; n > 1; n >>= 1 {
+		bits++
+	}
+	return bits
 }

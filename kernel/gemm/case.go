@@ -11,26 +11,48 @@ import (
 	"heddle/ptx"
 )
 
-// Case is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²⁰ keep every sum below 2²⁴, and the
-// reference rounds once to D's type as the kernel does. D is filled with NaN before, with small integers where the product is added; each buffer ends in a guard band.
-func (g *Gemm) Case(m, n, k int, seed int64, sms int) (kernel.Case, error) {
-	c := g.Config
-	r := rand.New(rand.NewSource(seed))
-	p := product{Problem: Problem{M: m, N: n, K: k, A: buffer("A", c.In, m*k), B: buffer("B", c.In, n*k), D: buffer("D", c.Out, m*n)}, c: c}
-	p.a, p.b = fill(p.A, c.In, m*k, r), fill(p.B, c.In, n*k, r)
-	if c.Add {
-		p.before = fill(p.D, c.Out, m*n, r)
-	}
-	l, args, err := g.Launch(p.Problem, sms)
-	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", m, n, k), Launch: l, Args: args, Check: p.check}, err
+// Exact is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²⁰ keep every sum below 2²⁴, and the
+// reference rounds once to D's type as the kernel does. D is filled with NaN before, with small integers where the product is added; each buffer ends in a guard
+// band. One Exact serves kernels of every type and layout, one case at a time.
+type Exact struct {
+	M, N, K int
+	a, b    []float32 // [M, K], [N, K]
+	before  []float32 // D, where the product is added
+	product []float32 // once computed
 }
 
-// product is a problem with what its reference needs.
-type product struct {
-	Problem
-	c      Config
-	a, b   []float32 // as stored
-	before []float32 // D, where the product is added
+// NewExact draws one.
+func NewExact(m, n, k int, seed int64) *Exact {
+	r := rand.New(rand.NewSource(seed))
+	return &Exact{M: m, N: n, K: k, a: integers(m*k, r), b: integers(n*k, r), before: integers(m*n, r)}
+}
+
+func integers(n int, r *rand.Rand) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.Intn(5) - 2)
+	}
+	return x
+}
+
+// Case makes the buffers of g and describes the launch on a device that runs so many CTAs of it at once.
+func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
+	c := g.Config
+	a, b := x.a, x.b
+	if c.TransA {
+		a = transposed(a, x.M, x.K)
+	}
+	if c.TransB {
+		b = transposed(b, x.N, x.K)
+	}
+	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(a)), B: buffer("B", c.In, len(b)), D: buffer("D", c.Out, x.M*x.N)}
+	fill(p.A, c.In, a)
+	fill(p.B, c.In, b)
+	if c.Add {
+		fill(p.D, c.Out, x.before)
+	}
+	l, args, err := g.Launch(p, ctas)
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: func() error { return x.check(c, p.D) }}, err
 }
 
 const guard = 256 // bytes behind a buffer that nothing may touch
@@ -44,14 +66,10 @@ func buffer(name string, t num.DType, n int) *ptx.Buffer {
 	return b
 }
 
-// fill writes n random small integers, and gives them.
-func fill(b *ptx.Buffer, t num.DType, n int, r *rand.Rand) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(r.Intn(5) - 2)
-		put(b, t, i, x[i])
+func fill(b *ptx.Buffer, t num.DType, x []float32) {
+	for i, v := range x {
+		put(b, t, i, v)
 	}
-	return x
 }
 
 func put(b *ptx.Buffer, t num.DType, i int, x float32) {
@@ -75,61 +93,53 @@ func at(b *ptx.Buffer, t num.DType, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(b.Data[4*i:]))
 }
 
-// rows gives a matrix [n, k] with k contiguous, from how it is stored.
-func rows(x []float32, n, k int, trans bool) []float32 {
-	if !trans {
-		return x
-	}
+// transposed is [k, rows] of x [rows, k].
+func transposed(x []float32, rows, k int) []float32 {
 	y := make([]float32, len(x))
-	for i := range n {
+	for i := range rows {
 		for j := range k {
-			y[i*k+j] = x[j*n+i]
+			y[j*rows+i] = x[i*k+j]
 		}
 	}
 	return y
 }
 
 // check compares D with the plain product.
-func (p product) check() error {
-	a, b := rows(p.a, p.M, p.K, p.c.TransA), rows(p.b, p.N, p.K, p.c.TransB)
-	for i := range p.M {
-		for j := range p.N {
-			var sum float32
-			if p.before != nil {
-				sum = p.before[i*p.N+j]
-			}
-			x, y := a[i*p.K:][:p.K], b[j*p.K:][:p.K]
-			for k := range x {
-				sum += x[k] * y[k]
-			}
-			if got, want := at(p.D, p.c.Out, i*p.N+j), num.Round(p.c.Out, sum); got != want {
-				return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i, j, got, want)
-			}
+func (x *Exact) check(c Config, d *ptx.Buffer) error {
+	if x.product == nil {
+		x.product = x.reference()
+	}
+	for i, sum := range x.product {
+		if c.Add {
+			sum += x.before[i]
+		}
+		if got, want := at(d, c.Out, i), num.Round(c.Out, sum); got != want {
+			return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i/x.N, i%x.N, got, want)
 		}
 	}
-	for i := p.M * p.N; i < len(p.D.Data)/p.c.Out.Size(); i++ {
-		if x := at(p.D, p.c.Out, i); !math.IsNaN(float64(x)) {
-			return fmt.Errorf("gemm: %v written %d elements behind D", x, i-p.M*p.N)
+	for i := len(x.product); i < len(d.Data)/c.Out.Size(); i++ {
+		if v := at(d, c.Out, i); !math.IsNaN(float64(v)) {
+			return fmt.Errorf("gemm: %v written %d elements behind D", v, i-len(x.product))
 		}
 	}
 	return nil
 }
 
-// Cases are whole and ragged products: fewer and more tiles than CTAs, fewer and more k steps than stages.
-func (g *Gemm) Cases(sms int) ([]kernel.Case, error) {
-	var all []kernel.Case
-	for i, s := range g.Config.sizes() {
-		c, err := g.Case(s[0], s[1], s[2], int64(i), sms)
-		if err != nil {
-			return nil, err
+func (x *Exact) reference() []float32 {
+	d := make([]float32, x.M*x.N)
+	for i := range d {
+		a, b := x.a[i/x.N*x.K:][:x.K], x.b[i%x.N*x.K:][:x.K]
+		var sum float32
+		for k := range a {
+			sum += a[k] * b[k]
 		}
-		all = append(all, c)
+		d[i] = sum
 	}
-	return all, nil
+	return d
 }
 
-// sizes are M, N, K that the configuration can take.
-func (c Config) sizes() [][3]int {
+// Sizes are M, N, K of whole and ragged products that the configuration can take: fewer and more tiles than CTAs, fewer and more k steps than stages.
+func (c Config) Sizes() [][3]int {
 	odd, deep := 1, 72
 	if c.TransA {
 		odd = 8 // M is then the contiguous dim
@@ -140,12 +150,25 @@ func (c Config) sizes() [][3]int {
 	return [][3]int{{256, 256, 256}, {136, 200, deep}, {512, 256, 1024}, {8, 8, 8}, {odd, 16, 24}, {304, 520, 640}}
 }
 
-// FaultCase gives one cluster two tiles of stages + 2 k steps each, three in ping-pong, where the consumers take turns.
+// Cases are products of all Sizes.
+func (g *Gemm) Cases(ctas int) ([]kernel.Case, error) {
+	var all []kernel.Case
+	for i, s := range g.Config.Sizes() {
+		c, err := NewExact(s[0], s[1], s[2], int64(i)).Case(g, ctas)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// FaultCase gives one cluster two tiles of stages + 2 k steps each, four in ping-pong, where the consumers take turns.
 func (g *Gemm) FaultCase() (kernel.Case, int, error) {
 	c, tiles := g.Config, 2
 	if c.PingPong {
 		tiles = 4
 	}
-	k, err := g.Case(c.BM*c.Cluster, tiles*c.BN, (c.Stages+2)*c.BK, 7, c.Cluster)
-	return k, c.Cluster, err
+	k, err := NewExact(c.BM*c.ClusterM, tiles*c.BN*c.ClusterN, (c.Stages+2)*c.BK, 7).Case(g, c.Cluster())
+	return k, c.Cluster(), err
 }

@@ -1,14 +1,54 @@
 package gemm
 
-import "heddle/kernel"
+import (
+	_ "embed"
+	"encoding/json"
+)
 
-// Choose gives the configuration with the least estimated time for a product on a device of so many SMs. like says what the product is: types, transposition,
-// addition; its tile fields are ignored.
-func Choose(m, n, k, sms int, like Config) Config {
+// tunedJSON is what heddle gemm tune found fastest, by problem.
+//
+//go:embed tuned.json
+var tunedJSON []byte
+
+// Tuned is a problem with the configuration that was measured fastest for it.
+type Tuned struct {
+	M      int    `json:"m"`
+	N      int    `json:"n"`
+	K      int    `json:"k"`
+	Config Config `json:"config"`
+}
+
+// TunedProblems are the measured ones, on an H200.
+func TunedProblems() ([]Tuned, error) {
+	var all []Tuned
+	err := json.Unmarshal(tunedJSON, &all)
+	return all, err
+}
+
+// Choose gives the configuration for a product on a device of so many SMs: the measured one where there is one, else that of the least estimated time.
+// like says what the product is: types, transposition, addition; its other fields are ignored.
+func Choose(m, n, k, sms int, like Config) (Config, error) {
+	like = like.full()
+	tuned, err := TunedProblems()
+	if err != nil {
+		return Config{}, err
+	}
+	for _, t := range tuned {
+		if t.M == m && t.N == n && t.K == k && t.Config.TransA == like.TransA && t.Config.TransB == like.TransB && t.Config.Cluster() <= sms {
+			if c := t.Config.Like(like); c.Check() == nil {
+				return c, nil
+			}
+		}
+	}
+	return Estimate(m, n, k, sms, like), nil
+}
+
+// Estimate is Choose without measurements.
+func Estimate(m, n, k, sms int, like Config) Config {
 	best, least := Config{}, 0.0
-	for _, c := range candidates() {
-		c.In, c.Out, c.Add, c.TransA, c.TransB = like.In, like.Out, like.Add, like.TransA, like.TransB
-		if c.Check() != nil || c.Cluster > sms {
+	for _, c := range parseAll(usual) {
+		c = c.Like(like.full())
+		if c.Check() != nil || c.Cluster() > sms {
 			continue
 		}
 		if t := c.estimate(m, n, k, sms); best.BN == 0 || t < least {
@@ -18,27 +58,15 @@ func Choose(m, n, k, sms int, like Config) Config {
 	return best
 }
 
-// candidates are the tiles worth considering, each with the ring that shared memory has room for.
-func candidates() []Config {
-	var all []Config
-	for _, t := range []Config{
-		{BM: 128, BN: 256}, {BM: 256, BN: 128}, {BM: 128, BN: 192}, {BM: 128, BN: 192, PingPong: true}, {BM: 128, BN: 128, PingPong: true}, {BM: 128, BN: 128},
-		{BM: 128, BN: 64}, {BM: 64, BN: 256}, {BM: 64, BN: 192}, {BM: 64, BN: 128}, {BM: 64, BN: 64},
-	} {
-		for cluster := 1; cluster <= 2; cluster++ {
-			c := t
-			c.BK, c.Cluster, c.Order, c.Stages = 64, cluster, kernel.Order{Group: 8}, 8
-			for c.Stages > 2 && c.Check() != nil {
-				c.Stages--
-			}
-			all = append(all, c)
-		}
-	}
-	return all
+// usual are the configurations worth an estimate. The first ones win where the estimates are equal.
+var usual = []string{
+	"128x256x64-w2-c2x1-s3-g8", "256x128x64-w2-c1x2-s4-g8", "128x256x64-w2-c1x1-s4-g16", "128x192x64-w2-c2x1-s4-g8", "128x192x64-w2-c1x1-s4-g8",
+	"128x128x64-w2-c2x1-s6-g8-pingpong", "128x128x64-w2-c1x1-s6-g8-pingpong", "64x256x64-w1-c1x1-s4-g4-invites", "64x128x64-w1-c2x1-s8-g4-invites",
+	"64x128x64-w1-c1x1-s8-g4-invites", "64x64x64-w1-c2x1-s6-g0-invites", "64x64x64-w1-c1x1-s6-g0-invites",
 }
 
-// Rates of an H200, per SM and clock. The tensor cores' is the data sheet's (989 TFLOP/s at 1,830 MHz on 132 SMs); the others are fitted by eye to the GEMMs in
-// bench/results and are estimates.
+// Rates of an H200, per SM and clock. The tensor cores' is the data sheet's (989 TFLOP/s at 1,830 MHz on 132 SMs); the others are fitted by eye to
+// bench/results/gemm-tune-*.json and are estimates.
 const (
 	macsPerClock   = 2048.0
 	l2All          = 36.0   // bytes a clock, when every SM asks
@@ -50,15 +78,15 @@ const (
 
 // estimate is the time of a product in clocks: rounds of tiles, each as long as its products or its loads take, plus the epilogue where nothing hides it.
 func (c Config) estimate(m, n, k, sms int) float64 {
-	clusters := ceil(m, c.BM*c.Cluster) * ceil(n, c.BN)
-	room := sms / c.Cluster
-	busy := float64(min(clusters, room) * c.Cluster)
+	clusters := ceil(m, c.BM*c.ClusterM) * ceil(n, c.BN*c.ClusterN)
+	room := sms / c.Cluster()
+	busy := float64(min(clusters, room) * c.Cluster())
 	rounds := float64(ceil(clusters, room))
 	bandwidth := min(l2One, l2All*float64(sms)/busy)
-	bytes := float64((c.BM + c.BN/c.Cluster) * c.BK * elem)
+	bytes := float64((c.BM/c.ClusterN + c.BN/c.ClusterM) * c.BK * elem)
 	products := float64(c.BM*c.BN*c.BK) / macsPerClock
 	step := max(products, bytes/bandwidth) + overheadClocks
-	epilogue := storeClocks * float64(c.height()*c.BN/64)
+	epilogue := storeClocks * float64(c.rows()*c.BN/64)
 	if c.PingPong {
 		epilogue /= rounds // only the last one shows
 	}

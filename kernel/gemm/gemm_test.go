@@ -2,11 +2,12 @@ package gemm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"heddle/kernel"
 	"heddle/num"
+	"heddle/ptx"
 	"heddle/ptx/emulate"
 )
 
@@ -19,50 +20,25 @@ func build(t testing.TB, c Config) *Gemm {
 	return g
 }
 
-// family has every tile height and width, both clusters, shallow and deep rings, each order, schedule, type and layout.
-func family() []Config {
-	all := []Config{
-		Default(),
-		{BN: 64, BK: 64, Stages: 4, Cluster: 1},
-		{BN: 128, BK: 64, Stages: 4, Cluster: 2, Order: kernel.Order{Group: 2}},
-		{BN: 256, BK: 64, Stages: 3, Cluster: 1, Order: kernel.Order{Group: 1, Serpentine: true}},
-		{BN: 192, BK: 64, Stages: 2, Cluster: 2},
-		{BM: 64, BN: 128, BK: 64, Stages: 8, Cluster: 2, Order: kernel.Order{Group: 4}},
-		{BM: 64, BN: 64, BK: 64, Stages: 3, Cluster: 1},
-		{BM: 256, BN: 128, BK: 64, Stages: 4, Cluster: 1, Order: kernel.Order{Group: 2}},
-		{BM: 128, BN: 192, BK: 64, Stages: 4, Cluster: 2, PingPong: true, Order: kernel.Order{Group: 2}},
-		{BM: 128, BN: 128, BK: 64, Stages: 5, Cluster: 1, PingPong: true},
-		{BM: 128, BN: 128, BK: 64, Stages: 3, Cluster: 2, In: num.F16},
-		{BM: 128, BN: 128, BK: 64, Stages: 3, Cluster: 1, Out: num.F32},
-		{BM: 64, BN: 192, BK: 64, Stages: 3, Cluster: 2, In: num.F16, Out: num.F32, Add: true},
-		{BM: 256, BN: 64, BK: 64, Stages: 2, Cluster: 1, In: num.F16, Out: num.BF16},
-	}
-	for layout := 1; layout < 4; layout++ {
-		all = append(all,
-			Config{BN: 256, BK: 64, Stages: 3, Cluster: 2, TransA: layout&1 != 0, TransB: layout&2 != 0, Order: kernel.Order{Group: 8}},
-			Config{BM: 128, BN: 128, BK: 64, Stages: 4, Cluster: 1, PingPong: true, TransA: layout&1 != 0, TransB: layout&2 != 0, Out: num.F32, Add: layout == 3})
-	}
-	return all
-}
-
-// The product is exact and nothing is reported, for the whole family, on whole and on ragged sizes, under several schedules.
+// The product is exact and nothing is reported, for every member of the family, on one or two of its whole and ragged sizes: each size meets every kind of
+// configuration, and each configuration several schedules. heddle kernels emulate and heddle gemm check run all of them.
 func TestExactOnSmallIntegers(t *testing.T) {
-	for i, c := range family() {
+	for i, c := range Family() {
 		g := build(t, c)
-		for j := range c.sizes() {
-			if i > 0 && j != i%6 && j != (i+3)%6 { // each size still meets every kind of configuration
+		for j, s := range c.Sizes() {
+			if j != i%6 && (i > 0 || j%2 == 0) {
 				continue
 			}
-			when := emulate.When((i + j) % 3)
-			t.Run(fmt.Sprintf("%v/%d", c, j), func(t *testing.T) {
-				all, err := g.Cases(4)
+			t.Run(fmt.Sprintf("%v/%v", c, s), func(t *testing.T) {
+				seed := int64(i + j)
+				k, err := NewExact(s[0], s[1], s[2], seed).Case(g, 8)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := (emulate.Emulator{SMs: 4, Seed: int64(i), Async: when}).Run(g.Module(), all[j].Launch, all[j].Args); err != nil {
+				if err := (emulate.Emulator{SMs: 8, Seed: seed, Async: emulate.When(seed)}).Run(g.Module(), k.Launch, k.Args); err != nil {
 					t.Fatal(err)
 				}
-				if err := all[j].Check(); err != nil {
+				if err := k.Check(); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -70,24 +46,46 @@ func TestExactOnSmallIntegers(t *testing.T) {
 	}
 }
 
+// A name says everything: reading it gives the configuration back.
+func TestNamesAreReadBack(t *testing.T) {
+	for _, c := range slices.Concat(Family(), Candidates(false), Candidates(true), []Config{Default()}) {
+		got, err := ParseConfig(c.String())
+		if err != nil || got != c.full() {
+			t.Errorf("%v read as %v: %v", c, got, err)
+		}
+	}
+	for _, bad := range []string{"", "128x256x64", "128x256x64-w2-c2x1-s9-g8", "128x256x64-w2-c2x1-s4-g8-fast", "128x256-w2-c2x1-s4-g8", "128x256x64-w2-c3x1-s4-g8", "128x256x64-w1-c1x1-s4-g8"} {
+		if c, err := ParseConfig(bad); err == nil {
+			t.Errorf("%q read as %v", bad, c)
+		}
+	}
+}
+
 func TestConfigRefusesWithAReason(t *testing.T) {
-	for want, c := range map[string]Config{
-		"rows": {BM: 96, BN: 64, BK: 64, Stages: 2, Cluster: 1}, "columns": {BN: 72, BK: 64, Stages: 2, Cluster: 1}, "deep": {BN: 64, BK: 32, Stages: 2, Cluster: 1},
-		"clusters of 3": {BN: 64, BK: 64, Stages: 2, Cluster: 3}, "ping-pong": {BM: 64, BN: 64, BK: 64, Stages: 2, Cluster: 1, PingPong: true},
-		"registers": {BM: 256, BN: 256, BK: 64, Stages: 2, Cluster: 1}, "bytes of shared memory": {BN: 256, BK: 64, Stages: 5, Cluster: 1},
-		"transposed B": {BN: 192, BK: 64, Stages: 2, Cluster: 2, TransB: true}, "operands of type": {BN: 64, BK: 64, Stages: 2, Cluster: 1, In: num.F32},
-		"adding": {BN: 64, BK: 64, Stages: 2, Cluster: 1, Add: true},
+	good := Config{BM: 128, BN: 128, BK: 64, Stages: 2, Consumers: 2, ClusterM: 1, ClusterN: 1, L2: ptx.L2128B}
+	for want, edit := range map[string]func(*Config){
+		"tile of 96×128": func(c *Config) { c.BM = 96 }, "tile of 128×72": func(c *Config) { c.BN = 72 }, "48 deep": func(c *Config) { c.BK = 48 },
+		"clusters of 3×1": func(c *Config) { c.ClusterM = 3 }, "2 for ping-pong": func(c *Config) { c.PingPong, c.Consumers = true, 1 },
+		"32 rows for each of 2": func(c *Config) { c.BM = 64 }, "registers": func(c *Config) { c.BM, c.BN = 256, 256 },
+		"bytes of shared memory": func(c *Config) { c.BN, c.Stages = 256, 5 }, "64 rows at least of a transposed": func(c *Config) { c.BN, c.ClusterM, c.TransB = 64, 2, true },
+		"operands of type": func(c *Config) { c.In = num.F32 }, "result of type": func(c *Config) { c.Out = num.I32 }, "adding": func(c *Config) { c.Add = true },
+		"33 stages": func(c *Config) { c.Stages = 33 }, "strips of -1": func(c *Config) { c.Order.Group = -1 },
 	} {
+		c := good
+		edit(&c)
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %q in it", c, err, want)
 		}
+	}
+	if err := good.Check(); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestLaunchRefusesRowsThatTMACannotMove(t *testing.T) {
 	g := build(t, Default())
 	for _, s := range [][3]int{{8, 12, 64}, {8, 8, 12}, {0, 8, 8}} {
-		if _, err := g.Case(max(0, s[0]), s[1], s[2], 1, 4); err == nil {
+		if _, err := NewExact(s[0], s[1], s[2], 1).Case(g, 4); err == nil {
 			t.Errorf("%v passes", s)
 		}
 	}

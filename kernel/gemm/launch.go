@@ -16,48 +16,66 @@ type Problem struct {
 	D       *ptx.Buffer // [M, N]
 }
 
-// Launch describes the launch for a device of so many SMs: a persistent grid of at most one CTA an SM.
-func (g *Gemm) Launch(p Problem, sms int) (ptx.Launch, *ptx.Args, error) {
+// Launch describes the launch for a device that runs so many CTAs of this kernel at once.
+func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	c := g.Config
 	if p.M < 1 || p.N < 1 || p.K < 1 {
 		return ptx.Launch{}, nil, fmt.Errorf("gemm: %d×%d×%d, want positive sizes", p.M, p.N, p.K)
 	}
-	if sms < c.Cluster {
-		return ptx.Launch{}, nil, fmt.Errorf("gemm: %d SMs cannot hold a cluster of %d", sms, c.Cluster)
+	if ctas < c.Cluster() {
+		return ptx.Launch{}, nil, fmt.Errorf("gemm: a device that runs %d CTAs cannot hold a cluster of %d", ctas, c.Cluster())
 	}
-	a, err := operand(c, "A", p.A, p.M, p.K, c.BM, c.TransA)
+	tilesM, tilesN := ceil(p.M, c.BM*c.ClusterM), ceil(p.N, c.BN*c.ClusterN)
+	if float64(tilesM)*float64(tilesN)*float64(c.Cluster()) > math.MaxInt32 {
+		return ptx.Launch{}, nil, fmt.Errorf("gemm: %d × %d cluster tiles do not fit 31 bits", tilesM, tilesN)
+	}
+	a, err := g.maps(p)
 	if err != nil {
 		return ptx.Launch{}, nil, err
 	}
-	b, err := operand(c, "B", p.B, p.N, p.K, c.BN/c.Cluster, c.TransB)
+	g.TilesM.Put(a, uint32(tilesM))
+	g.TilesN.Put(a, uint32(tilesN))
+	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
+	clusters := tilesM * tilesN
+	if !c.OneTile {
+		clusters = min(ctas/c.Cluster(), clusters)
+	}
+	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster()}, PDL: c.Overlap != Serial}, a, nil
+}
+
+// maps are the arguments of a launch with the tensor maps in them.
+func (g *Gemm) maps(p Problem) (*ptx.Args, error) {
+	c := g.Config
+	a, err := c.operand("A", p.A, p.M, p.K, c.BM/c.ClusterN, c.TransA)
 	if err != nil {
-		return ptx.Launch{}, nil, err
+		return nil, err
+	}
+	b, err := c.operand("B", p.B, p.N, p.K, c.BN/c.ClusterM, c.TransB)
+	if err != nil {
+		return nil, err
 	}
 	d, err := matrix("D", c.Out, p.D, p.M, p.N, 64)
 	if err != nil {
-		return ptx.Launch{}, nil, err
-	}
-	tilesM, tilesN := ceil(p.M, c.BM*c.Cluster), ceil(p.N, c.BN)
-	if float64(tilesM)*float64(tilesN) > math.MaxInt32 {
-		return ptx.Launch{}, nil, fmt.Errorf("gemm: %d × %d tiles do not fit 31 bits", tilesM, tilesN)
+		return nil, err
 	}
 	args := g.Entry.NewArgs()
 	g.A.Put(args, a)
 	g.B.Put(args, b)
 	g.D.Put(args, d)
-	g.TilesM.Put(args, uint32(tilesM))
-	g.TilesN.Put(args, uint32(tilesN))
-	g.Steps.Put(args, uint32(ceil(p.K, c.BK)))
-	clusters := min(sms/c.Cluster, tilesM*tilesN)
-	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster}, PDL: true}, args, nil
+	return args, nil
 }
 
-// operand is the tensor map of A or B, [rows, k] as the product sees it, moved a tile of so many rows at a time.
-func operand(c Config, name string, b *ptx.Buffer, rows, k, tile int, trans bool) (*ptx.Map, error) {
+// operand is the tensor map of A or B, [rows, k] as the product sees it. K-major it moves boxes of so many rows, one slab wide; transposed, chunks of 64 rows, a stage deep.
+func (c Config) operand(name string, b *ptx.Buffer, rows, k, box int, trans bool) (m *ptx.Map, err error) {
 	if trans {
-		return matrix(name, c.In, b, k, rows, 64)
+		m, err = matrix(name, c.In, b, k, rows, c.BK)
+	} else if m, err = matrix(name, c.In, b, rows, k, box); err == nil {
+		m.Box[0], m.Swizzle = c.slab(), c.swizzle()
 	}
-	return matrix(name, c.In, b, rows, k, tile)
+	if err == nil {
+		m.L2 = c.L2
+	}
+	return m, err
 }
 
 // matrix is the tensor map of a row-major matrix, moved in boxes of so many rows by 128 bytes.

@@ -13,10 +13,9 @@ import (
 // Size: five k blocks are stages + 2, two tiles a CTA, three or four epilogue chunks.
 func TestEveryMutantIsCaught(t *testing.T) {
 	for _, c := range []Config{
-		{BN: 192, BK: 64, Stages: 3, Cluster: 2},
-		{BN: 128, BK: 64, Stages: 3, Cluster: 1, PingPong: true, TransA: true, Out: num.F32, Order: kernel.Order{Group: 2}},
+		{BM: 128, BN: 192, BK: 64, Stages: 3, Consumers: 2, ClusterM: 2, ClusterN: 1, Overlap: Waits, L2: ptx.L2128B},
+		{BM: 128, BN: 128, BK: 64, Stages: 3, Consumers: 2, PingPong: true, ClusterM: 1, ClusterN: 1, Order: kernel.Order{Group: 2}, L2: ptx.L2128B, Out: num.F32, TransA: true},
 	} {
-		c = c.full()
 		t.Run(c.String(), func(t *testing.T) {
 			g := build(t, c)
 			k, sms, err := g.FaultCase()

@@ -44,6 +44,13 @@ func TestProgramsAssemble(t *testing.T) {
 			assemble(p.Name, &ptx.Module{Entries: []*ptx.Entry{p.Entry}})
 		}
 	}
+	for _, make := range []func() (Program, error){Exchange, func() (Program, error) { return WarpProduct(1) }} {
+		p, err := make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		assemble(p.Name, &ptx.Module{Entries: []*ptx.Entry{p.Entry}})
+	}
 	for i, c := range Copies() {
 		if i < 2 {
 			p, err := c.Program()

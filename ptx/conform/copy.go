@@ -13,7 +13,7 @@ type Copy struct {
 	Rows, Cols int // of the tensor, u32 elements
 	BoxRows    int
 	BoxCols    int
-	X, Y       int // of the box: may be negative or beyond the tensor
+	X, Y       int // of the box: may be negative or beyond the tensor; X a multiple of 4, which is 16 bytes
 	Swizzle    ptx.Swizzle
 	Multicast  bool // CTA 0 of a cluster of two loads for both
 }
@@ -113,7 +113,7 @@ func Copies() []Copy {
 		if s == ptx.SwizzleNone {
 			cols = 20
 		}
-		for _, at := range [][2]int{{0, 0}, {4, 3}, {-5, -2}, {30, 20}, {100, 0}, {0, -40}, {1, 0}} {
+		for _, at := range [][2]int{{0, 0}, {4, 3}, {-4, -2}, {28, 20}, {100, 0}, {0, -40}, {8, 0}} {
 			for _, multi := range []bool{false, true} {
 				all = append(all, Copy{Rows: 24, Cols: 40, BoxRows: 16, BoxCols: cols, X: at[0], Y: at[1], Swizzle: s, Multicast: multi})
 			}

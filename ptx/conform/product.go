@@ -17,11 +17,12 @@ type Product struct {
 	Swizzle ptx.Swizzle // 32, 64 or 128 bytes
 	TransA  bool        // A lies M-major in memory: [K, M]; 16-bit types only
 	TransB  bool        // B lies N-major: [K, N]
+	Regs    bool        // A comes from registers; 16-bit types only
 	Seed    int64
 }
 
 func (p Product) String() string {
-	return fmt.Sprintf("product %v n%d %v transposed %t %t", p.Type, p.N, p.Swizzle, p.TransA, p.TransB)
+	return fmt.Sprintf("product %v n%d %v transposed %t %t registers %t", p.Type, p.N, p.Swizzle, p.TransA, p.TransB, p.Regs)
 }
 
 // k is the depth of the tile: one swizzle width where a tile is K-major, else 64.
@@ -117,9 +118,22 @@ func (p Product) multiply(k *ptx.Builder, acc *ptx.Acc, a, b operand) {
 		}
 		return 0
 	}
+	var fragments [][4]ptx.U32
+	for j := range p.k() / depth {
+		if p.Regs {
+			fragments = append(fragments, p.fragment(k, a, j))
+		}
+	}
 	k.WgmmaFence()
 	for j := range p.k() / depth {
 		x, y, more := da.Step(step(a, j)), db.Step(step(b, j)), k.Bool(j > 0)
+		if p.Regs && p.Type == num.F16 {
+			acc.MMAF16R(fragments[j], y, more, flag(b.trans))
+			continue
+		} else if p.Regs {
+			acc.MMABF16R(fragments[j], y, more, flag(b.trans))
+			continue
+		}
 		switch p.Type {
 		case num.BF16:
 			acc.MMABF16(x, y, more, flag(a.trans), flag(b.trans))
@@ -135,6 +149,18 @@ func (p Product) multiply(k *ptx.Builder, acc *ptx.Acc, a, b operand) {
 	}
 	k.WgmmaCommit()
 	k.WgmmaWait(0)
+}
+
+// fragment reads this thread's registers of A for k step j from the swizzled tile: rows l/4 and l/4+8 of its warp's sixteen, columns 2(l%4) and 2(l%4)+8.
+func (p Product) fragment(k *ptx.Builder, a operand, j int) (regs [4]ptx.U32) {
+	lane := k.Lane()
+	for i := range regs {
+		row := k.WarpIndex().Shl(4).Add(lane.Shr(2)).Plus(i % 2 * 8)
+		at := row.Times(p.Swizzle.Width()).Add(lane.And(k.U32(3)).Shl(2)).Plus(32*j + i/2*16)
+		at = at.Xor(at.Shr(7).And(k.U32(1<<p.Swizzle - 1)).Shl(4))
+		regs[i] = a.region.At(at).LoadU32()
+	}
+	return regs
 }
 
 // matrices are A [64, k] and B [N, k] of small integers, exact in every type and in every sum.
@@ -216,6 +242,10 @@ func Products() []Product {
 			if t.Size() != 2 {
 				continue
 			}
+			for i, n := range []int{8, 136} {
+				all = append(all, Product{Type: t, N: n, Swizzle: s, Regs: true, Seed: int64(i)})
+			}
+			all = append(all, Product{Type: t, N: 64, Swizzle: s, Regs: true, TransB: true})
 			for i, n := range []int{64, 128, 256} { // MN-major tiles are cut into whole chunks
 				for major := 1; major < 4; major++ {
 					if s == ptx.Swizzle128 || major == 3 || n == 64 {

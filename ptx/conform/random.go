@@ -181,7 +181,10 @@ func (g *generator) integer() {
 		},
 		func() ptx.U32 { p := g.condition(); g.p = append(g.p, p); return p.SelectU32(x, y) },
 		func() ptx.U32 { return g.anyP().And(g.anyP().Not()).Or(g.anyP()).SelectU32(y, z) },
-		func() ptx.U32 { return x.F32().TruncU32() },
+		func() ptx.U32 { return x.F32().TruncU32() }, func() ptx.U32 { return x.ReverseBits() }, func() ptx.U32 { return x.Permute(y, g.r.Intn(1<<16)) },
+		func() ptx.U32 { return x.Field(g.r.Intn(32), g.r.Intn(33)) }, func() ptx.U32 { return x.MadWide(y, z.U64()).ShrBy(k.U32(g.r.Intn(64))).Low() },
+		func() ptx.U32 { return x.Signed().Mul(y.Signed()).ShrBy(z.And(k.U32(63))).Unsigned() },
+		func() ptx.U32 { return x.U64().Lt(y.MulWide(z)).Or(x.U64().Eq(y.U64())).SelectU32(x, z) },
 	}
 	g.u = append(g.u, ops[g.r.Intn(len(ops))]())
 }
@@ -203,6 +206,13 @@ func (g *generator) narrow() {
 	ops := []func() ptx.U32{
 		func() ptx.U32 { return x.PackBF16(y).Bits() }, func() ptx.U32 { return x.PackF16(y).Bits() }, func() ptx.U32 { return x.TruncU32() },
 		func() ptx.U32 { return g.anyU().F32().Bits() }, func() ptx.U32 { return g.anyU().BF16x2().Bits().Plus(1) }, func() ptx.U32 { return g.anyU().Add(g.anyU()) },
+		func() ptx.U32 { return x.PackE4M3(y) }, func() ptx.U32 { return x.PackE5M2(y) }, func() ptx.U32 { return x.TruncS32().Unsigned() }, func() ptx.U32 { return x.RoundS32().Unsigned() },
+		func() ptx.U32 { return g.anyU().Signed().F32().Bits() },
+		func() ptx.U32 { return x.PackBF16(y).Low().PackBF16(x.PackBF16(y).High()).Bits() },
+		func() ptx.U32 { // products and sums of packed bf16, whose NaNs are packed anew
+			v := x.PackBF16(y).FMA(y.PackBF16(x), g.anyU().FloatBits().PackBF16(x))
+			return v.High().PackBF16(v.Low()).Bits()
+		},
 	}
 	g.u = append(g.u, ops[g.r.Intn(len(ops))]())
 }
@@ -222,7 +232,23 @@ func (g *generator) shared() {
 	k, x := g.k, g.anyU()
 	turn := k.Tid().Plus(g.r.Intn(threads)).And(k.U32(threads - 1))
 	mine, other := g.scratch.At(k.Tid().Shl(4)), g.scratch.At(turn.Shl(4))
-	switch g.r.Intn(5) {
+	switch g.r.Intn(8) {
+	case 5:
+		row := g.scratch.At(k.WarpIndex().Shl(9)).At(k.Lane().Xor(k.U32(g.r.Intn(32))).Shl(4))
+		row.StoreMatrix4T([4]ptx.U32{x, g.anyU(), g.anyU(), g.anyU()})
+		k.SyncCTA()
+		g.u = append(g.u, other.LoadU32())
+	case 6:
+		mine.StoreU32x4([4]ptx.U32{x, g.anyU(), g.anyU(), g.anyU()})
+		k.SyncCTA()
+		v := g.scratch.At(k.WarpIndex().Shl(9)).At(k.Lane().Xor(k.U32(g.r.Intn(32))).Shl(4)).LoadMatrix4T()
+		g.u = append(g.u, v[g.r.Intn(4)])
+	case 7: // sums do not depend on the order
+		g.scratch.At(k.Tid().Shl(2)).StoreU32(k.Tid())
+		k.SyncCTA()
+		g.scratch.At(x.And(k.U32(threads - 1)).Shl(2)).AtomicAddU32(x)
+		k.SyncCTA()
+		g.u = append(g.u, g.scratch.At(turn.Shl(2)).LoadU32())
 	case 0:
 		g.scratch.At(k.Tid().Shl(2)).StoreU32(x)
 		k.SyncCTA()

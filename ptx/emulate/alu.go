@@ -3,8 +3,6 @@ package emulate
 import (
 	"math"
 	"math/bits"
-
-	"heddle/num"
 )
 
 // put writes a result in the running lanes.
@@ -48,8 +46,9 @@ func addU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] + b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]+y[0], x[1]+y[1], x[2]+y[2], x[3]+y[3]
 		}
 		return
 	}
@@ -64,8 +63,9 @@ func subU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] - b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]-y[0], x[1]-y[1], x[2]-y[2], x[3]-y[3]
 		}
 		return
 	}
@@ -80,8 +80,9 @@ func mulU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] * b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]*y[0], x[1]*y[1], x[2]*y[2], x[3]*y[3]
 		}
 		return
 	}
@@ -112,8 +113,9 @@ func andU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] & b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]&y[0], x[1]&y[1], x[2]&y[2], x[3]&y[3]
 		}
 		return
 	}
@@ -128,8 +130,9 @@ func xorU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] ^ b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]^y[0], x[1]^y[1], x[2]^y[2], x[3]^y[3]
 		}
 		return
 	}
@@ -158,49 +161,6 @@ func shrU32(w *warp, c *code) {
 	w.put(c.d, &t)
 }
 
-func fmaF32(w *warp, c *code) {
-	a, b, d := &w.r[c.a], &w.r[c.b], &w.r[c.c]
-	var t lanes32
-	for i := range t {
-		t[i] = math.Float32bits(fma32(f32(a[i]), f32(b[i]), f32(d[i])))
-	}
-	w.put(c.d, &t)
-}
-
-// fma32 rounds x·y + z once. The product is exact in float64; the float64 sum is rounded to odd, so that the second rounding cannot go wrong
-// (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
-func fma32(x, y, z float32) float32 {
-	p, q := float64(x)*float64(y), float64(z)
-	s := p + q
-	b := math.Float64bits(s)
-	if e := b >> 52 & 0x7ff; e > 1023-126 && e < 1023+127 && b&(1<<29-1) != 1<<28 { // a normal float32, and s no tie: rounding it again cannot go wrong
-		return float32(s)
-	}
-	if b&1 == 0 && !math.IsInf(s, 0) { // find the error of the sum (Knuth's TwoSum); where there is one, make the last bit odd
-		pp := s - q
-		e := (p - pp) + (q - (s - pp))
-		if e != 0 && e == e {
-			if (e > 0) == (s > 0) {
-				b++
-			} else {
-				b--
-			}
-			s = math.Float64frombits(b)
-		}
-	}
-	return canonical(float32(s))
-}
-
-func f32(b uint32) float32 { return math.Float32frombits(b) }
-
-// canonical gives the one NaN that Hopper's float32 arithmetic produces.
-func canonical(x float32) float32 {
-	if x != x {
-		return math.Float32frombits(0x7fffffff)
-	}
-	return x
-}
-
 func apply1(f func(x uint32) uint32) op {
 	return func(w *warp, c *code) {
 		a := &w.r[c.a]
@@ -223,14 +183,6 @@ func apply2(f func(x, y uint32) uint32) op {
 	}
 }
 
-func float1(f func(x float32) float32) op {
-	return apply1(func(x uint32) uint32 { return math.Float32bits(canonical(f(f32(x)))) })
-}
-
-func float2(f func(x, y float32) float32) op {
-	return apply2(func(x, y uint32) uint32 { return math.Float32bits(canonical(f(f32(x), f32(y)))) })
-}
-
 func compare(f func(x, y uint32) bool) op {
 	return func(w *warp, c *code) {
 		a, b := &w.r[c.a], &w.r[c.b]
@@ -242,10 +194,6 @@ func compare(f func(x, y uint32) bool) op {
 		}
 		w.putP(c.d, t)
 	}
-}
-
-func compareF(f func(x, y float32) bool) op {
-	return compare(func(x, y uint32) bool { return f(f32(x), f32(y)) })
 }
 
 func pred2(f func(x, y uint32) uint32) op {
@@ -337,60 +285,6 @@ func signed2(f func(x, y int32) int32) op {
 	return apply2(func(x, y uint32) uint32 { return uint32(f(int32(x), int32(y))) })
 }
 
-func packBF16(hi, lo uint32) uint32 {
-	return uint32(num.ToBF16(f32(hi)))<<16 | uint32(num.ToBF16(f32(lo)))
-}
-
-func packF16(hi, lo uint32) uint32 {
-	return uint32(num.ToF16(f32(hi)))<<16 | uint32(num.ToF16(f32(lo)))
-}
-
-// flush replaces a subnormal by zero of its sign, as .ftz does on the way in and out.
-func flush(x float32) float32 {
-	if x > -0x1p-126 && x < 0x1p-126 {
-		return float32(math.Copysign(0, float64(x)))
-	}
-	return x
-}
-
-// approx evaluates an approximate function in float64, subnormals as zero. The card may differ by the ulps its manual states.
-func approx(f func(x float64) float64) op {
-	return float1(func(x float32) float32 { return flush(float32(f(float64(flush(x))))) })
-}
-
-func minF(x, y float32) float32 {
-	switch {
-	case x != x:
-		return y
-	case y != y:
-		return x
-	}
-	return min(x, y)
-}
-
-func maxF(x, y float32) float32 {
-	switch {
-	case x != x:
-		return y
-	case y != y:
-		return x
-	}
-	return max(x, y)
-}
-
-func truncU32(x uint32) uint32 {
-	switch f := f32(x); {
-	case f != f || f <= 0:
-		return 0
-	case f >= 1<<32:
-		return math.MaxUint32
-	default:
-		return uint32(f)
-	}
-}
-
-func tf32(x uint32) uint32 { return math.Float32bits(num.ToTF32Away(f32(x))) }
-
 // descStep advances a descriptor by a 32-bit constant.
 func descStep(w *warp, c *code) {
 	a, b := &w.d[c.a], &w.r[c.b]
@@ -399,4 +293,63 @@ func descStep(w *warp, c *code) {
 		t[i] = a[i] + uint64(b[i])
 	}
 	w.put64(c.d, &t)
+}
+
+func prmt(x, y, selector uint32) uint32 {
+	both, r := uint64(y)<<32|uint64(x), uint32(0)
+	for i := range 4 {
+		n := selector >> (4 * i) & 15
+		b := uint32(both>>(8*(n&7))) & 0xff
+		if n&8 != 0 { // the byte's sign, eight times
+			b = uint32(int32(b<<24)>>31) & 0xff
+		}
+		r |= b << (8 * i)
+	}
+	return r
+}
+
+// bfe takes the field of length bits from bit at on; both are used modulo 256, and what lies beyond bit 31 is zero.
+func bfe(x, at, length uint32) uint32 {
+	at, length = at&255, length&255
+	if at >= 32 {
+		return 0
+	}
+	x >>= at
+	if length < 32 {
+		x &= 1<<length - 1
+	}
+	return x
+}
+
+func apply3(f func(x, y, z uint32) uint32) op {
+	return func(w *warp, c *code) {
+		a, b, d := &w.r[c.a], &w.r[c.b], &w.r[c.c]
+		var t lanes32
+		for i := range t {
+			t[i] = f(a[i], b[i], d[i])
+		}
+		w.put(c.d, &t)
+	}
+}
+
+func madWide(w *warp, c *code) {
+	a, b, d := &w.r[c.a], &w.r[c.b], &w.d[c.c]
+	var t lanes64
+	for i := range t {
+		t[i] = uint64(a[i])*uint64(b[i]) + d[i]
+	}
+	w.put64(c.d, &t)
+}
+
+func compare64(f func(x, y uint64) bool) op {
+	return func(w *warp, c *code) {
+		a, b := &w.d[c.a], &w.d[c.b]
+		var t uint32
+		for i := range a {
+			if f(a[i], b[i]) {
+				t |= 1 << i
+			}
+		}
+		w.putP(c.d, t)
+	}
 }

@@ -4,10 +4,11 @@ import "fmt"
 
 // namedBarrier is one of a CTA's sixteen.
 type namedBarrier struct {
-	n, want  int // threads that have come, threads awaited
-	gen      int
-	pc       int32 // of the first that came
-	cur, rel knowledge
+	n, want   int // threads that have come, threads awaited
+	gen       int
+	pc        int32   // of the first that came
+	due, done float64 // in the latency model: of the threads that have come, of the last completion
+	cur, rel  knowledge
 }
 
 // come counts the warp at a named barrier and tells whether that completed it.
@@ -29,6 +30,7 @@ func (w *warp) come(c *code) (*namedBarrier, bool) {
 		w.fault(Barrier, b.pc, "", "named barrier %d for %d threads here and for %d at %s", id, want, b.want, w.m.line(b.pc))
 	}
 	w.meet(&b.cur)
+	b.due = max(b.due, w.time)
 	b.n += 32
 	w.barGen = b.gen
 	if b.n < b.want {
@@ -36,6 +38,7 @@ func (w *warp) come(c *code) (*namedBarrier, bool) {
 	}
 	b.n = 0
 	b.gen++
+	b.done, b.due = b.due+barrierCost, 0
 	b.rel.join(b.cur)
 	return b, true
 }
@@ -48,6 +51,7 @@ func barSync(w *warp, c *code) {
 		}
 		w.sleeping = false
 		w.wake()
+		w.until(b.done, barrierName(w.first(c.a)))
 		w.know.join(b.rel)
 		return
 	}
@@ -55,6 +59,7 @@ func barSync(w *warp, c *code) {
 	switch {
 	case b == nil:
 	case complete:
+		w.until(b.done, barrierName(w.first(c.a)))
 		w.know.join(b.rel)
 	default:
 		w.sleeping = true
@@ -70,8 +75,9 @@ func barrierName(id uint32) string { return fmt.Sprintf("named barrier %d", id) 
 
 // clusterBarrier is the hardware barrier of a cluster. Exited threads count as arrived.
 type clusterBarrier struct {
-	n, gen   int // warps that have arrived
-	cur, rel knowledge
+	n, gen    int     // warps that have arrived
+	due, done float64 // in the latency model
+	cur, rel  knowledge
 }
 
 // settle completes the barrier when every warp of the cluster has arrived or exited.
@@ -81,6 +87,7 @@ func (b *clusterBarrier) settle(c *cluster) {
 	}
 	b.n = 0
 	b.gen++
+	b.done, b.due = b.due+barrierCost, 0
 	b.rel.join(b.cur)
 }
 
@@ -91,6 +98,7 @@ func clusterArrive(w *warp, c *code) {
 	}
 	w.arrived = b.gen + 1
 	w.meet(&b.cur)
+	b.due = max(b.due, w.time)
 	b.n++
 	b.settle(w.t.c)
 }
@@ -112,6 +120,7 @@ func clusterWait(w *warp, c *code) {
 	}
 	w.wake()
 	w.arrived = 0
+	w.until(b.done, "cluster barrier")
 	w.know.join(b.rel)
 }
 

@@ -48,7 +48,7 @@ func (k knowledge) set(e epoch) {
 // Layout of the components of one CTA behind the lanes of the cluster.
 const (
 	maxBars = 64
-	perWarp = 2 // bulk groups read, bulk groups complete
+	perWarp = 3 // bulk groups read, bulk groups complete, cp.async groups
 )
 
 func (m *machine) agents() int { return m.lanes + m.clusterSize*m.perCTA() + 1 }
@@ -62,7 +62,7 @@ func (m *machine) agentBase(rank int) int { return m.lanes + rank*m.perCTA() }
 
 func (t *cta) groupAgent(g int) int32 { return int32(t.base + maxBars + g) }
 
-// bulkAgent is the component of a warp's bulk groups: 0 read, 1 complete.
+// bulkAgent is the component of a warp's groups: 0 bulk read, 1 bulk complete, 2 cp.async.
 func (w *warp) bulkAgent(which int) int32 {
 	return int32(w.t.base + maxBars + w.m.warps/4 + 1 + perWarp*w.id + which)
 }

@@ -28,6 +28,8 @@ type Emulator struct {
 	Stop     int   // faults before the launch is given up; 0: 20
 	// Trace, where not nil, is filled with the barriers and shared regions that each instruction touched.
 	Trace map[*ptx.Inst]map[string]bool
+	// Timeline, where not nil, is filled with what happened when, in the time of its latency model.
+	Timeline *Timeline
 	// After, where not nil, is called with what was counted.
 	After func(*Counts)
 }
@@ -62,6 +64,12 @@ func (e Emulator) Run(mod *ptx.Module, l ptx.Launch, args *ptx.Args) error {
 	m := newMachine(e, entry, l, args)
 	m.run()
 	if e.After != nil {
+		m.counts.Executed = map[ptx.Op]int64{}
+		for pc, n := range m.executed {
+			if in := m.code[pc].in; in != nil && n > 0 {
+				m.counts.Executed[in.Op] += n
+			}
+		}
 		e.After(&m.counts)
 	}
 	if len(m.report.Faults) > 0 {
@@ -83,6 +91,6 @@ func newMachine(e Emulator, entry *ptx.Entry, l ptx.Launch, args *ptx.Args) *mac
 	m := &machine{opt: e, entry: entry, launch: l, args: args, rng: rand.New(rand.NewSource(e.Seed)), report: Report{Kernel: entry.Name, limit: e.Stop}}
 	m.lower()
 	m.memory()
-	m.counts.Executed = make([]int64, len(m.code))
+	m.executed = make([]int64, len(m.code))
 	return m
 }

@@ -1,6 +1,7 @@
 package emulate
 
 import (
+	"fmt"
 	"math/rand"
 
 	"heddle/ptx"
@@ -8,22 +9,24 @@ import (
 
 // machine runs one launch: as many clusters as fit on the SMs are resident together, their warps advance in an order that the seed chooses.
 type machine struct {
-	opt     Emulator
-	entry   *ptx.Entry
-	launch  ptx.Launch
-	args    *ptx.Args
-	rng     *rand.Rand
-	report  Report
-	counts  Counts
-	code    []code
-	const32 map[uint32]int32
-	const64 map[uint64]int32
-	buffers []*ptx.Buffer
-	lines   []string // of the code, as far as somebody has asked
+	opt      Emulator
+	entry    *ptx.Entry
+	launch   ptx.Launch
+	args     *ptx.Args
+	rng      *rand.Rand
+	report   Report
+	counts   Counts
+	executed []int64 // by place in code
+	code     []code
+	const32  map[uint32]int32
+	const64  map[uint64]int32
+	buffers  []*ptx.Buffer
+	lines    []string // of the code, as far as somebody has asked
 
-	clusterSize int // CTAs
-	warps       int // of a CTA
-	lanes       int // components of a cluster's threads
+	now         float64 // latest end of a cluster, in the latency model
+	clusterSize int     // CTAs
+	warps       int     // of a CTA
+	lanes       int     // components of a cluster's threads
 	scratch     operands
 }
 
@@ -40,21 +43,23 @@ type cluster struct {
 
 // cta is a resident CTA.
 type cta struct {
-	c       *cluster
-	index   int // in the grid
-	rank    int // in the cluster
-	base    int // first asynchronous component
-	mem     []byte
-	shadow  []cell
-	words   [][4]cell // of the cells that are split
-	bars    map[int]*mbar
-	named   [16]namedBarrier
-	groups  []*group
-	warps   []*warp
-	pool    int // registers that setmaxnreg can hand out
-	exited  int // warps
-	ended   knowledge
-	touched map[int32]touch // latest asynchronous or remote use of this CTA's shared memory, by component
+	c          *cluster
+	index      int // in the grid
+	rank       int // in the cluster
+	base       int // first asynchronous component
+	mem        []byte
+	shadow     []cell
+	words      [][4]cell // of the cells that are split
+	bars       map[int]*mbar
+	named      [16]namedBarrier
+	groups     []*group
+	warps      []*warp
+	pool       int // registers that setmaxnreg can hand out
+	exited     int // warps
+	ended      knowledge
+	tensorFree float64 // when the tensor cores, and the port to L2, are free again, in the latency model
+	portFree   float64
+	touched    map[int32]touch // latest asynchronous or remote use of this CTA's shared memory, by component
 }
 
 type touch struct {
@@ -104,18 +109,20 @@ func (m *machine) run() {
 			return
 		}
 		if m.counts.Steps > m.opt.MaxSteps {
-			m.report.add(Fault{Kind: Endless, Line: m.line(anyPC(resident)), Warp: -1, Text: "the launch does not end"})
+			m.report.add(Fault{Kind: Endless, Line: m.line(m.anyPC(resident)), Warp: -1, Text: "the launch does not end"})
 			return
 		}
 	}
 }
 
-// anyPC is where some warp is.
-func anyPC(cs []*cluster) int32 {
+// anyPC is an instruction near where some warp is.
+func (m *machine) anyPC(cs []*cluster) int32 {
 	for _, c := range cs {
 		for _, w := range c.warps {
-			if !w.done {
-				return w.pc
+			for pc := w.pc; !w.done && pc >= 0; pc-- {
+				if m.code[pc].in != nil {
+					return pc
+				}
 			}
 		}
 	}
@@ -125,6 +132,7 @@ func anyPC(cs []*cluster) int32 {
 // start makes cluster i with all its state.
 func (m *machine) start(i int) *cluster {
 	c := &cluster{m: m, index: i}
+	begin := m.now // where the cluster before it on these SMs has left off
 	n := m.agents()
 	c.bar.rel, c.bar.cur = newKnowledge(n), newKnowledge(n)
 	for rank := range m.clusterSize {
@@ -140,9 +148,15 @@ func (m *machine) start(i int) *cluster {
 		}
 		for id := range m.warps {
 			w := m.newWarp(t, id, n)
+			w.time = begin
+			m.opt.Timeline.name(t.index, id, fmt.Sprintf("warp %d %s", id, m.role(id)))
 			t.warps = append(t.warps, w)
 			c.warps = append(c.warps, w)
 		}
+		m.opt.Timeline.name(t.index, -1, fmt.Sprintf("CTA %d", t.index))
+		m.opt.Timeline.name(t.index, TensorTrack, "tensor cores")
+		m.opt.Timeline.name(t.index, PortTrack, "port to L2")
+		t.tensorFree, t.portFree = begin, begin
 		c.ctas = append(c.ctas, t)
 	}
 	c.left = len(c.warps)
@@ -211,5 +225,8 @@ func (m *machine) force(cs []*cluster) bool {
 func (c *cluster) end() {
 	for len(c.ops) > 0 {
 		c.one()
+	}
+	for _, w := range c.warps {
+		c.m.now = max(c.m.now, w.time)
 	}
 }

@@ -17,6 +17,8 @@ type mbar struct {
 	fenced  bool  // a fence.mbarrier_init has followed
 	cur     knowledge
 	rel     knowledge
+	due     float64  // when the current phase completes, in the latency model, as far as it is known
+	done    float64  // when the last one did
 	waited  []uint32 // by warp: phases complete when it last waited
 }
 
@@ -92,6 +94,7 @@ func (b *mbar) settle(m *machine, t *cta) {
 	if b.flight > 0 {
 		m.faultAt(Phase, t, b.flyPC, -1, b.name, "a phase of %s completes while %d loads bound to it are under way; more bytes should have been expected", b.name, b.flight)
 	}
+	b.done, b.due = b.due, 0
 	b.phase++
 	b.pending, b.flight = b.count, 0
 	b.cur.set(epoch{b.agent, b.phase})
@@ -113,6 +116,7 @@ func (w *warp) arrive(t *cta, off int, mask uint32, bytes int) {
 	if t != w.t {
 		t.note(w.now(bits.TrailingZeros32(mask)), w.at, b.name)
 	}
+	b.due = max(b.due, w.time)
 	w.publish(mask, b.cur)
 	b.tx += bytes
 	n := bits.OnesCount32(mask)
@@ -195,6 +199,7 @@ func mbarWait(w *warp, c *code) {
 		w.fault(Phase, -1, b.name, "waits again for phase %d of %s, which it has seen complete: the wait waits for nothing", b.phase-1, b.name)
 	}
 	b.waited[w.id] = b.phase
+	w.until(b.done, "wait "+b.name)
 	w.learn(w.mask, b.rel)
 }
 

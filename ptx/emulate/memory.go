@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // memory gives the buffers their addresses: buffer i starts at (i+1)·2⁴⁰, so that no offset leads from one into another.
@@ -25,8 +26,16 @@ func (m *machine) address(a ptx.Arg) uint64 {
 	return 0
 }
 
-// global finds n bytes of global memory.
+// global finds n bytes of global memory, aligned by their number.
 func (w *warp) global(addr uint64, n int) []byte {
+	if addr%uint64(n) != 0 {
+		w.fault(Alignment, -1, "", "global access of %d bytes at address %#x", n, addr)
+		return nil
+	}
+	return w.globalBytes(addr, n)
+}
+
+func (w *warp) globalBytes(addr uint64, n int) []byte {
 	i, off := int(addr>>bufferShift)-1, addr&(1<<bufferShift-1)
 	if i < 0 || i >= len(w.m.buffers) {
 		w.fault(Bounds, -1, "", "global address %#x is in no buffer", addr)
@@ -34,10 +43,6 @@ func (w *warp) global(addr uint64, n int) []byte {
 	}
 	b := w.m.buffers[i]
 	w.overtakes(w.mask, b.Name)
-	if addr%uint64(n) != 0 {
-		w.fault(Alignment, -1, b.Name, "global access of %d bytes at byte %d of %s", n, off, b.Name)
-		return nil
-	}
 	if off+uint64(n) > uint64(len(b.Data)) {
 		w.fault(Bounds, -1, b.Name, "global access of %d bytes at byte %d of %s, which has %d", n, off, b.Name, len(b.Data))
 		return nil
@@ -136,6 +141,7 @@ func (w *warp) dense(addr *lanes32, n int, write bool) []byte {
 	}
 	w.m.counts.Shared++
 	w.m.counts.Wavefront += int64(max(1, n/4))
+	w.m.counts.Least += int64(max(1, n/4))
 	w.m.check(&access{t: w.t, off: off, bytes: 32 * n, write: write, by: w.now(32), know: w.mine(allLanes), pc: w.at})
 	return w.t.mem[off : off+32*n]
 }
@@ -215,40 +221,19 @@ func loadMatrix(w *warp, c *code) {
 	}
 }
 
-// wavefronts counts what an access of n bytes a lane costs: lanes are served in groups that ask for 128 bytes at most, a group takes as many wavefronts as
-// the busiest of the 32 banks has different words.
+// wavefronts counts what an access of n bytes a lane costs in the banks.
 func (w *warp) wavefronts(addr *lanes32, n int) {
-	w.m.counts.Shared++
-	per := 128 / n
-	if per > 32 {
-		per = 32
-	}
-	for first := 0; first < 32; first += per {
-		var seen [32][]uint32
-		var room [32][4]uint32
-		worst := 0
-		for l := first; l < first+per; l++ {
-			if w.mask>>l&1 == 0 {
-				continue
-			}
-			for b := 0; b < n; b += 4 {
-				word := (addr[l] + uint32(b)) / 4
-				k := word % 32
-				if seen[k] == nil {
-					seen[k] = room[k][:0]
-				}
-				found := false
-				for _, x := range seen[k] {
-					found = found || x == word
-				}
-				if !found {
-					seen[k] = append(seen[k], word)
-				}
-				worst = max(worst, len(seen[k]))
-			}
+	a := tile.Access{Width: n}
+	for l, x := range addr {
+		a.Addr[l] = -1 // off
+		if w.mask>>l&1 != 0 && x%uint32(n) == 0 {
+			a.Addr[l] = int(x & 0xffffff)
 		}
-		w.m.counts.Wavefront += int64(worst)
 	}
+	fronts, phases := a.Wavefronts()
+	w.m.counts.Shared++
+	w.m.counts.Wavefront += int64(fronts)
+	w.m.counts.Least += int64(phases)
 }
 
 // Warp-wide exchanges.
@@ -290,4 +275,38 @@ func allP(w *warp, c *code) {
 
 func elect(w *warp, c *code) {
 	w.putP(c.d, 1<<bits.TrailingZeros32(w.mask))
+}
+
+// atomicCompare replaces a word that equals the first operand by the second.
+func atomicCompare(w *warp, c *code) {
+	for l := range lanes(w.mask) {
+		p := w.global(w.d[c.a][l], 4)
+		if p == nil {
+			return
+		}
+		old := binary.LittleEndian.Uint32(p)
+		if old == w.r[c.b][l] {
+			binary.LittleEndian.PutUint32(p, w.r[c.c][l])
+		}
+		w.r[c.d][l] = old
+	}
+}
+
+// atomicShared adds to a word of shared memory. Atomics of different threads need no order between them, but order with everything else.
+func atomicShared(w *warp, c *code) {
+	for l := range lanes(w.mask) {
+		off, ok := w.own(w.r[c.a][l])
+		if !ok {
+			return
+		}
+		if off%4 != 0 || off+4 > len(w.t.mem) {
+			w.fault(Alignment, -1, w.m.object(off), "shared atomic at %s, want 4 aligned bytes inside shared memory", w.m.place(off))
+			return
+		}
+		w.m.check(&access{t: w.t, off: off, bytes: 4, write: true, atomic: true, by: w.now(l), know: w.mine(1 << l), pc: w.at})
+		p := w.t.mem[off:]
+		old := binary.LittleEndian.Uint32(p)
+		binary.LittleEndian.PutUint32(p, old+w.r[c.b][l])
+		w.r[c.d][l] = old
+	}
 }

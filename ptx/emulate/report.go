@@ -171,24 +171,14 @@ func (m *machine) place(off int) string {
 
 // Counts is what a launch did.
 type Counts struct {
-	Executed  []int64 // warp instructions, by place in the lowered program
-	Steps     int64   // warp instructions in all
-	MMAs      int64   // wgmma
-	LoadBytes int64   // moved by TMA into shared memory, a multicast counted once
-	TileBytes int64   // … and once for each CTA that received it
-	SaveBytes int64   // moved by TMA to global memory
-	Waits     int64   // waits on mbarriers that found their phase incomplete
-	Shared    int64   // warp accesses to shared memory by ld, st and their matrix forms
-	Wavefront int64   // wavefronts they took; Shared where nothing conflicts
-}
-
-// ByLine sums executed warp instructions by opcode.
-func (m *machine) byOp() map[ptx.Op]int64 {
-	n := map[ptx.Op]int64{}
-	for pc, x := range m.counts.Executed {
-		if in := m.code[pc].in; in != nil {
-			n[in.Op] += x
-		}
-	}
-	return n
+	Executed  map[ptx.Op]int64 `json:"executed"`        // warp instructions, by opcode
+	Steps     int64            `json:"steps"`           // warp instructions and steps of constructs in all
+	MMAs      int64            `json:"wgmma"`           // by warpgroup
+	LoadBytes int64            `json:"tma_load_bytes"`  // into shared memory, a multicast counted once
+	TileBytes int64            `json:"tma_tile_bytes"`  // … and once for each CTA that received it
+	SaveBytes int64            `json:"tma_store_bytes"` // to global memory
+	Waits     int64            `json:"mbarrier_waits"`  // that found their phase incomplete
+	Shared    int64            `json:"shared_accesses"` // by warps: ld, st and their matrix forms
+	Wavefront int64            `json:"wavefronts"`      // they took
+	Least     int64            `json:"wavefronts_without_conflicts"`
 }

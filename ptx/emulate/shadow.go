@@ -5,6 +5,7 @@ type cell struct {
 	write   epoch // agent −1: never written
 	writePC int32
 	generic bool // written by the generic proxy
+	atomic  bool // the last write was an atomic
 	readers uint8
 	split   int32 // the four words are looked after one by one: place in the CTA's words, plus one
 	read    [4]epoch
@@ -20,14 +21,15 @@ type origin struct {
 
 // access describes one access for the checks.
 type access struct {
-	t     *cta
-	off   int // bytes into the CTA's shared memory
-	bytes int
-	write bool
-	async bool
-	by    epoch
-	know  knowledge
-	pc    int32
+	t      *cta
+	off    int // bytes into the CTA's shared memory
+	bytes  int
+	write  bool
+	async  bool // by the async proxy
+	atomic bool // needs no order with other atomics
+	by     epoch
+	know   knowledge
+	pc     int32
 }
 
 // check looks every touched cell up, reports what is not ordered, and remembers the access.
@@ -69,9 +71,10 @@ func (m *machine) touch(x *access, c *cell, at int) {
 	thread := int(x.by.agent) < m.lanes
 	switch w := c.write; {
 	case w.agent < 0:
-		if !x.write {
+		if !x.write || x.atomic {
 			m.faultAt(Uninitialised, x.t, x.pc, -1, m.object(at), "reads %s, which nothing has written", m.place(at))
 		}
+	case x.atomic && c.atomic:
 	case !(thread && w.agent == x.by.agent) && !x.know.v.knows(w):
 		m.collide(Race, x, c.writePC, at, "touches %s, written at %s, and nothing orders the two")
 	case x.async && !x.write && c.generic && !x.know.a.knows(w):
@@ -83,7 +86,7 @@ func (m *machine) touch(x *access, c *cell, at int) {
 				m.collide(Race, x, c.readPC[i], at, "overwrites %s while %s may still read it")
 			}
 		}
-		c.write, c.writePC, c.generic, c.readers, c.origin = x.by, x.pc, !x.async, 0, origin{}
+		c.write, c.writePC, c.generic, c.atomic, c.readers, c.origin = x.by, x.pc, !x.async, x.atomic, 0, origin{}
 		return
 	}
 	c.remember(x)

@@ -36,7 +36,8 @@ var table = [ptx.NumOps]op{
 	ptx.OpAddF32: float2(func(x, y float32) float32 { return x + y }), ptx.OpSubF32: float2(func(x, y float32) float32 { return x - y }),
 	ptx.OpMulF32: float2(func(x, y float32) float32 { return x * y }), ptx.OpDivF32: float2(func(x, y float32) float32 { return x / y }),
 	ptx.OpFmaF32: fmaF32, ptx.OpMinF32: float2(minF), ptx.OpMaxF32: float2(maxF),
-	ptx.OpNegF32: apply1(func(x uint32) uint32 { return x ^ 1<<31 }), ptx.OpAbsF32: apply1(func(x uint32) uint32 { return x &^ (1 << 31) }),
+	// Of a NaN the manual promises an unspecified NaN; an H200's neg gives the canonical one, and abs is its twin.
+	ptx.OpNegF32: float1(func(x float32) float32 { return -x }), ptx.OpAbsF32: float1(func(x float32) float32 { return f32(math.Float32bits(x) &^ (1 << 31)) }),
 	ptx.OpSqrtF32: float1(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
 	ptx.OpRcpF32:  approx(func(x float64) float64 { return 1 / x }), ptx.OpRsqrtF32: approx(func(x float64) float64 { return 1 / math.Sqrt(x) }),
 	ptx.OpEx2F32: approx(math.Exp2), ptx.OpLg2F32: approx(math.Log2),
@@ -77,7 +78,7 @@ var table = [ptx.NumOps]op{
 	ptx.OpFenceProxyAsync: fenceProxy, ptx.OpFenceMbarInit: fenceInit, ptx.OpFenceCluster: nop, ptx.OpFenceGPU: nop,
 	ptx.OpGridWait: gridWait, ptx.OpGridLaunch: nop, ptx.OpNanosleep: nop, ptx.OpSetMaxInc: setmaxnreg, ptx.OpSetMaxDec: setmaxnreg,
 
-	ptx.OpTMALoad2: tmaLoad(2, false), ptx.OpTMALoad2Multi: tmaLoad(2, true), ptx.OpTMALoad3: tmaLoad(3, false),
+	ptx.OpTMALoad2: tmaLoad(2, false), ptx.OpTMALoad2Multi: tmaLoad(2, true), ptx.OpTMALoad2Mask: tmaLoad(2, true), ptx.OpTMALoad3: tmaLoad(3, false),
 	ptx.OpTMAStore2: tmaStore(save), ptx.OpTMAReduceAdd2: tmaStore(reduceAdd), ptx.OpBulkCommit: bulkCommit,
 	ptx.OpBulkWaitRead: bulkWait(false), ptx.OpBulkWait: bulkWait(true), ptx.OpPrefetchMap: nop,
 
@@ -86,4 +87,21 @@ var table = [ptx.NumOps]op{
 	ptx.OpAccRead: accRead, ptx.OpWgFence: wgFence, ptx.OpWgCommit: wgCommit, ptx.OpWgWait: wgWait,
 	ptx.OpWgmmaBF16: wgmma(forms(ptx.OpWgmmaBF16)), ptx.OpWgmmaF16: wgmma(forms(ptx.OpWgmmaF16)), ptx.OpWgmmaTF32: wgmma(forms(ptx.OpWgmmaTF32)),
 	ptx.OpWgmmaE4M3: wgmma(forms(ptx.OpWgmmaE4M3)), ptx.OpWgmmaE5M2: wgmma(forms(ptx.OpWgmmaE5M2)),
+
+	ptx.OpOffsetC: addU32, ptx.OpLoadCU32: loadRemote, ptx.OpLoadCF32: loadRemote, ptx.OpStoreCU32: storeRemote, ptx.OpStoreCF32: storeRemote,
+	ptx.OpStAsyncU32: storeAsync(1), ptx.OpStAsyncU32x4: storeAsync(4), ptx.OpMbarExpectRemote: mbarExpect, ptx.OpTMALoad2Hint: tmaLoad(2, false),
+	ptx.OpBulkLoad: bulkLoad, ptx.OpBulkStore: bulkStore,
+	ptx.OpBrevU32: apply1(bits.Reverse32), ptx.OpPrmtU32: apply3(prmt), ptx.OpBfeU32: apply3(bfe), ptx.OpMadWideU32: madWide, ptx.OpMulS32: mulU32,
+	ptx.OpShrS32: apply2(func(x, y uint32) uint32 { return uint32(int32(x) >> min(y, 31)) }),
+	ptx.OpLtU64:  compare64(func(x, y uint64) bool { return x < y }), ptx.OpEqU64: compare64(func(x, y uint64) bool { return x == y }),
+	ptx.OpTanhF32: approx(math.Tanh), ptx.OpFmaBF16x2: apply3(fmaBF16),
+	ptx.OpCvtF32S32: apply1(func(x uint32) uint32 { return math.Float32bits(float32(int32(x))) }),
+	ptx.OpCvtS32F32: toS32(math.Trunc), ptx.OpCvtS32F32n: toS32(math.RoundToEven),
+	ptx.OpLowBF16: apply1(func(x uint32) uint32 { return x << 16 }), ptx.OpHighBF16: apply1(func(x uint32) uint32 { return x &^ 0xffff }),
+	ptx.OpPackE4M3: apply2(packE4M3), ptx.OpPackE5M2: apply2(packE5M2),
+	ptx.OpAtomMaxGU32: atomic(func(old, x uint32) uint32 { return max(old, x) }), ptx.OpAtomExchGU32: atomic(func(_, x uint32) uint32 { return x }),
+	ptx.OpAtomCasGU32: atomicCompare, ptx.OpAtomAddSU32: atomicShared, ptx.OpLoadGNCF32x4: loadGlobal(4), ptx.OpLoadGNCU32x4: loadGlobal(4),
+	ptx.OpCpAsync16: copyAsync, ptx.OpCpCommit: copyCommit, ptx.OpCpWait: copyWait,
+	ptx.OpStMatrix4T: storeMatrixT, ptx.OpLdMatrix4T: loadMatrixT, ptx.OpMmaBF16: mmaBF16,
+	ptx.OpWgmmaRBF16: wgmma(forms(ptx.OpWgmmaRBF16)), ptx.OpWgmmaRF16: wgmma(forms(ptx.OpWgmmaRF16)),
 }

@@ -16,17 +16,21 @@ type transfer struct {
 	tensor *ptx.Map
 	at     [5]int // coordinates, innermost first
 	off    int    // shared memory
+	bytes  int
+	data   []byte // where there is no tensor: the bytes that are written, or where they go
 	bar    int    // offset of the mbarrier of a load
 	mask   uint32 // CTAs of a load
 	phase  [16]uint32
 	know   knowledge
-	group  int // bulk group of a store
+	group  int     // bulk group of a store
+	time   float64 // when it was issued, in the latency model
 }
 
 const (
 	load = iota
 	save
 	reduceAdd
+	words // st.async
 )
 
 // bulkState is a warp's bulk groups; one lane owns them.
@@ -35,6 +39,7 @@ type bulkState struct {
 	groups  int // committed
 	open    bool
 	pending []*transfer // issued and not done
+	done    float64     // when the last one done was, in the latency model
 }
 
 func tmaLoad(dims int, multicast bool) op {
@@ -94,7 +99,7 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 		w.fault(Bounds, -1, "", "%#x is not the address of a tensor map", w.d[c.a][l])
 		return nil
 	}
-	o := &transfer{kind: uint8(kind), w: w, pc: w.at, param: p, tensor: w.m.args.At(p).Map}
+	o := &transfer{kind: uint8(kind), w: w, pc: w.at, param: p, tensor: w.m.args.At(p).Map, time: w.time}
 	if len(o.tensor.Dims) != dims {
 		w.fault(Operand, -1, "", "%d coordinates for tensor map %s of %d dims", dims, w.m.entry.Params[p].Name, len(o.tensor.Dims))
 		return nil
@@ -102,7 +107,12 @@ func (w *warp) issue(c *code, l, kind, dims, first int, addr uint32) *transfer {
 	for i := range dims {
 		o.at[i] = int(int32(w.r[c.s[first+i]][l]))
 	}
+	if b := o.at[0] * o.tensor.Type.Size(); b%16 != 0 { // an H200 answers with an illegal instruction, whatever the swizzle (measured 2026-12-01)
+		w.fault(Alignment, -1, "", "TMA box starts at column %d of tensor map %s, byte %d; want a multiple of 16 bytes", o.at[0], w.m.entry.Params[p].Name, b)
+		return nil
+	}
 	w.overtakes(1<<l, w.m.entry.Params[p].Name)
+	o.bytes = o.tensor.BoxBytes()
 	var ok bool
 	if o.off, ok = w.own(addr); !ok {
 		return nil
@@ -128,19 +138,24 @@ func tmaStore(kind int) op {
 			if o == nil {
 				return
 			}
-			if w.bulk.owner != 0 && w.bulk.owner != l+1 {
-				w.fault(Barrier, -1, "", "bulk stores by lanes %d and %d of one warp: the emulator follows one lane's groups", w.bulk.owner-1, l)
-			}
-			w.bulk.owner = l + 1
-			w.bulk.open = true
-			o.group = w.bulk.groups + 1
-			e := epoch{w.bulkAgent(0), uint32(o.group)}
-			w.m.check(&access{t: w.t, off: o.off, bytes: o.tensor.BoxBytes(), async: true, by: e, know: o.know, pc: w.at})
-			w.t.note(e, w.at, w.m.object(o.off))
-			w.bulk.pending = append(w.bulk.pending, o)
-			w.t.c.ops = append(w.t.c.ops, o)
+			w.queueStore(o, l)
 		}
 	}
+}
+
+// queueStore checks the reads of a bulk store and puts it into the lane's open group.
+func (w *warp) queueStore(o *transfer, l int) {
+	if w.bulk.owner != 0 && w.bulk.owner != l+1 {
+		w.fault(Barrier, -1, "", "bulk stores by lanes %d and %d of one warp: the emulator follows one lane's groups", w.bulk.owner-1, l)
+	}
+	w.bulk.owner = l + 1
+	w.bulk.open = true
+	o.group = w.bulk.groups + 1
+	e := epoch{w.bulkAgent(0), uint32(o.group)}
+	w.m.check(&access{t: w.t, off: o.off, bytes: o.bytes, async: true, by: e, know: o.know, pc: w.at})
+	w.t.note(e, w.at, w.m.object(o.off))
+	w.bulk.pending = append(w.bulk.pending, o)
+	w.t.c.ops = append(w.t.c.ops, o)
 }
 
 // owns tells whether the lane that issued the warp's bulk stores is running.
@@ -172,6 +187,9 @@ func bulkWait(complete bool) op {
 		if upto <= 0 {
 			return
 		}
+		if len(w.bulk.pending) == 0 {
+			w.until(w.bulk.done, "wait for stores")
+		}
 		lane := uint32(1) << (w.bulk.owner - 1)
 		w.learnOf(lane, epoch{w.bulkAgent(0), uint32(upto)})
 		if complete {
@@ -182,11 +200,11 @@ func bulkWait(complete bool) op {
 
 // transfer does the operation now.
 func (m *machine) transfer(o *transfer) {
-	if o.kind != load {
+	if o.kind == save || o.kind == reduceAdd {
 		m.save(o)
 		return
 	}
-	n := o.tensor.BoxBytes()
+	n := o.bytes
 	for rank := range lanes(o.mask) {
 		t := o.w.t.c.ctas[rank]
 		b := t.bars[o.bar]
@@ -197,10 +215,15 @@ func (m *machine) transfer(o *transfer) {
 		if b.phase != o.phase[rank] {
 			m.faultAt(Phase, t, o.pc, -1, b.name, "lands in phase %d of %s, was issued for phase %d", b.phase, b.name, o.phase[rank])
 		}
-		m.check(&access{t: t, off: o.off, bytes: n, write: true, async: true, by: epoch{b.agent, b.phase + 1}, know: o.know, pc: o.pc})
-		m.place2(o, t)
+		m.check(&access{t: t, off: o.off, bytes: n, write: true, async: o.kind == load, by: epoch{b.agent, b.phase + 1}, know: o.know, pc: o.pc})
+		if o.tensor == nil {
+			copy(t.mem[o.off:], o.data)
+		} else {
+			m.place2(o, t)
+		}
 		m.counts.TileBytes += int64(n)
 		m.phases(b.cur.v, o.know.v)
+		b.due = max(b.due, t.move(m.label("load", o), n, o.time+loadLatency))
 		b.tx -= n
 		b.flight = max(0, b.flight-1)
 		b.settle(m, t)
@@ -295,8 +318,26 @@ func (o *transfer) fill(b []byte) {
 	}
 }
 
-// save writes, or adds, the box to global memory; parts outside the tensor are dropped.
+// save does a bulk store and takes it from its warp's list.
 func (m *machine) save(o *transfer) {
+	if o.tensor == nil {
+		copy(o.data, o.w.t.mem[o.off:o.off+o.bytes])
+		m.counts.SaveBytes += int64(o.bytes)
+	} else {
+		m.saveBox(o)
+	}
+	o.w.bulk.done = max(o.w.bulk.done, o.w.t.move(m.label("store", o), o.bytes, o.time))
+	p := o.w.bulk.pending
+	for i := range p {
+		if p[i] == o {
+			o.w.bulk.pending = append(p[:i], p[i+1:]...)
+			break
+		}
+	}
+}
+
+// saveBox writes, or adds, a box to global memory; parts outside the tensor are dropped.
+func (m *machine) saveBox(o *transfer) {
 	size := o.tensor.Type.Size()
 	var row [4096]byte
 	o.rows(func(at [5]int, packed int) {
@@ -316,13 +357,14 @@ func (m *machine) save(o *transfer) {
 		}
 		m.counts.SaveBytes += int64(len(data))
 	})
-	p := o.w.bulk.pending
-	for i := range p {
-		if p[i] == o {
-			o.w.bulk.pending = append(p[:i], p[i+1:]...)
-			break
-		}
+}
+
+// label names a transfer in a timeline.
+func (m *machine) label(what string, o *transfer) string {
+	if o.param < 0 {
+		return what
 	}
+	return what + " " + m.entry.Params[o.param].Name
 }
 
 // add adds src to dst element by element, in the tensor's type.
@@ -340,41 +382,5 @@ func add(t num.DType, dst, src []byte) {
 			x, y := binary.LittleEndian.Uint16(dst[i:]), binary.LittleEndian.Uint16(src[i:])
 			binary.LittleEndian.PutUint16(dst[i:], num.ToF16(num.FromF16(x)+num.FromF16(y)))
 		}
-	}
-}
-
-// Parameters and special registers.
-
-func splat(f func(w *warp, c *code) uint32) op {
-	return func(w *warp, c *code) {
-		x := f(w, c)
-		var t lanes32
-		for i := range t {
-			t[i] = x
-		}
-		w.put(c.d, &t)
-	}
-}
-
-func splat64(f func(w *warp, c *code) uint64) op {
-	return func(w *warp, c *code) {
-		x := f(w, c)
-		var t lanes64
-		for i := range t {
-			t[i] = x
-		}
-		w.put64(c.d, &t)
-	}
-}
-
-func param(w *warp, c *code) ptx.Arg { return w.m.args.At(int(c.in.Src[0].Imm())) }
-
-func perLane(f func(w *warp, lane int) uint32) op {
-	return func(w *warp, c *code) {
-		var t lanes32
-		for i := range t {
-			t[i] = f(w, i)
-		}
-		w.put(c.d, &t)
 	}
 }

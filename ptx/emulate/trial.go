@@ -132,7 +132,7 @@ func kinds(m ptx.Mutant) []Kind {
 		return []Kind{Race, Uninitialised, Barrier, Phase, Exit, Deadlock}
 	case ptx.OpMbarArrive, ptx.OpMbarArriveRemote:
 		return []Kind{Deadlock}
-	case ptx.OpMbarExpect, ptx.OpMbarExpectTx:
+	case ptx.OpMbarExpect, ptx.OpMbarExpectTx, ptx.OpMbarExpectRemote:
 		return []Kind{Deadlock, Phase}
 	case ptx.OpClusterArrive, ptx.OpClusterWait:
 		return []Kind{Barrier, Race, Exit}

@@ -31,6 +31,7 @@ type warp struct {
 	done  bool
 	wait  *wait // what it waits for; nil: it can run
 	regs  int
+	time  float64 // of the latency model, in clocks
 
 	lane0    int32
 	clock    uint32
@@ -40,6 +41,7 @@ type warp struct {
 	partMask uint32
 
 	bulk     bulkState
+	copies   copyState
 	parted   *ptx.Line // of a branch that may have left the lanes apart
 	arrived  int       // generation of the cluster barrier that it has arrived at, plus one
 	barGen   int       // generation of the named barrier it sleeps on
@@ -91,33 +93,39 @@ func (m *machine) newWarp(t *cta, id, agents int) *warp {
 
 // run executes up to n steps and tells whether it got anywhere.
 func (w *warp) run(n int) bool {
-	moved := false
-	for ; n > 0 && !w.done; n-- {
-		w.at = w.pc
-		c := &w.m.code[w.pc]
+	code, executed := w.m.code, w.m.executed
+	left := n
+	for ; left > 0 && !w.done; left-- {
+		at := w.pc
+		w.at = at
+		c := &code[at]
 		w.pc++
-		w.m.counts.Executed[w.at]++
-		if c.aligned && w.wait == nil && !w.whole() {
+		switch {
+		case c.plain:
+			c.f(w, c)
+			executed[at]++
+			w.time++
 			continue
-		}
-		if c.g >= 0 && c.in != nil {
+		case c.aligned && w.wait == nil && !w.whole():
+			continue
+		case c.g >= 0 && c.in != nil:
 			open := w.mask
 			if w.mask &= w.p[c.g]; w.mask != 0 {
 				c.f(w, c)
 			}
 			w.mask = open
-		} else {
+		default:
 			c.f(w, c)
 		}
 		if w.wait != nil {
-			w.m.counts.Executed[w.at]--
-			w.pc = w.at
-			return moved
+			w.pc = at
+			break
 		}
-		w.m.counts.Steps++
-		moved = true
+		executed[at]++
+		w.time++
 	}
-	return moved
+	w.m.counts.Steps += int64(n - left)
+	return left < n
 }
 
 // sleep makes the instruction under way be tried again.

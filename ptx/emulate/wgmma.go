@@ -19,6 +19,7 @@ type group struct {
 	ends    []int     // issue number behind each committed group
 	commits [4]int    // by warp
 	done    int       // groups
+	times   []float64 // when each finished group did, in the latency model
 	fences  [4]int    // wgmma.fence, by warp
 	accs    map[int32]*accum
 }
@@ -37,8 +38,10 @@ type product struct {
 	a, b       uint64
 	accumulate bool
 	acc        *accum
-	seen       int    // warps that have issued it
-	row0       origin // where A's first row came from, as the first warp to issue it saw
+	seen       int       // warps that have issued it
+	time       float64   // when the last warp issued it, in the latency model
+	rows       []float32 // A, where it comes from registers
+	row0       origin    // where A's first row came from, as the first warp to issue it saw
 }
 
 // operands are scratch space for decoded tiles.
@@ -46,8 +49,9 @@ type operands struct{ a, b []float32 }
 
 // form is what distinguishes the types of wgmma.
 type form struct {
-	k      int // elements along K
-	unit   int // elements in 16 bytes
+	regs   bool // A comes from registers
+	k      int  // elements along K
+	unit   int  // elements in 16 bytes
 	decode func(dst []float32, src []byte)
 }
 
@@ -109,13 +113,22 @@ func wgmma(f form) op {
 		if g.fences[q] <= a.touched[q] {
 			w.fault(Accumulator, -1, "", "wgmma without wgmma.fence since its accumulator was last touched")
 		}
-		p := product{pc: w.at, a: w.d[c.b][0], b: w.d[c.c][0], accumulate: w.p[c.s[3]]&1 != 0, acc: a}
+		p := product{pc: w.at, acc: a, time: w.time}
+		if f.regs {
+			p.b, p.accumulate = w.d[c.s[5]][0], w.p[c.s[6]]&1 != 0
+		} else {
+			p.a, p.b, p.accumulate = w.d[c.b][0], w.d[c.c][0], w.p[c.s[3]]&1 != 0
+		}
 		i := g.issued[q] - g.base
 		if i == len(g.queue) {
 			g.queue = append(g.queue, p)
 		} else if o := g.queue[i]; o.pc != p.pc || o.a != p.a || o.b != p.b || o.accumulate != p.accumulate {
 			w.fault(Diverged, o.pc, "", "the warps of a warpgroup issue different wgmma")
 		}
+		if f.regs {
+			g.queue[i].registers(w, c, f)
+		}
+		g.queue[i].time = max(g.queue[i].time, w.time)
 		g.queue[i].seen++
 		g.issued[q]++
 		a.last[q] = g.commits[q] + 1
@@ -125,16 +138,38 @@ func wgmma(f form) op {
 	}
 }
 
+// registers takes the warp's sixteen rows of A from its registers, as they are at issue.
+func (p *product) registers(w *warp, c *code, f form) {
+	if p.rows == nil {
+		p.rows = make([]float32, 64*f.k)
+	}
+	var word [4]byte
+	for l := range 32 {
+		for h := range 2 {
+			for g := range 2 {
+				binary.LittleEndian.PutUint32(word[:], w.r[c.s[1+2*h+g]][l])
+				f.decode(p.rows[(16*(w.id%4)+l/4+8*g)*f.k+2*(l%4)+8*h:][:2], word[:])
+			}
+		}
+	}
+}
+
 // inspect checks the operands at issue: each warp its sixteen rows of A, the first all of B. They are read until the group that is open now completes.
 func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	e := epoch{g.agent, uint32(g.commits[w.id%4] + 1)}
+	if f.regs {
+		if w.id%4 == 0 {
+			w.operand("B", matrixTile{p.b, transposed(c, 7), f}, 0, p.acc.n, e)
+		}
+		return
+	}
 	transA, transB := transposed(c, 4), transposed(c, 5)
-	from, ok := w.operand("A", tile{p.a, transA, f}, w.id%4*16, 16, e)
+	from, ok := w.operand("A", matrixTile{p.a, transA, f}, w.id%4*16, 16, e)
 	if !ok {
 		return
 	}
-	ka := tile{mn: transA}.alongK(from)
-	row0 := tile{mn: transA}.back(from, w.id%4*16)
+	ka := matrixTile{mn: transA}.alongK(from)
+	row0 := matrixTile{mn: transA}.back(from, w.id%4*16)
 	if p.row0 == (origin{}) {
 		p.row0 = row0
 	} else if p.row0 != row0 {
@@ -144,8 +179,8 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	if w.id%4 != 0 {
 		return
 	}
-	from, ok = w.operand("B", tile{p.b, transB, f}, 0, p.acc.n, e)
-	if kb := (tile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
+	from, ok = w.operand("B", matrixTile{p.b, transB, f}, 0, p.acc.n, e)
+	if kb := (matrixTile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
 		w.fault(Operand, -1, "", "A holds k from %d, B holds k from %d: the operands do not meet along K", ka, kb)
 	}
 }
@@ -156,15 +191,17 @@ const unknownK = math.MinInt32
 
 // operand checks rows first … first+rows−1 of a tile: ordered accesses, and, where TMA brought them, consecutive rows of one tensor at one column.
 // It gives where the first of them came from.
-func (w *warp) operand(name string, t tile, first, rows int, e epoch) (origin, bool) {
+func (w *warp) operand(name string, t matrixTile, first, rows int, e epoch) (origin, bool) {
 	var from *origin
+	x := access{t: w.t, bytes: 16, async: true, by: e, know: w.know, pc: w.at}
 	for u := range t.units(first, rows) {
 		off := t.offset(u)
 		if off < 0 || off+16 > len(w.t.mem) {
 			w.fault(Bounds, -1, "", "operand %s: its descriptor leads outside shared memory, to byte %d", name, off)
 			return origin{}, false
 		}
-		w.m.check(&access{t: w.t, off: off, bytes: 16, async: true, by: e, know: w.know, pc: w.at})
+		x.off = off
+		w.m.check(&x)
 		o := &w.t.shadow[off>>4].origin
 		if from == nil {
 			from = o
@@ -211,6 +248,7 @@ func wgWait(w *warp, c *code) {
 	}
 	w.wake()
 	if upto > 0 {
+		w.until(g.times[upto-1], "wait for products")
 		w.learnOf(allLanes, epoch{g.agent, uint32(upto)})
 	}
 }
@@ -221,9 +259,13 @@ func (g *group) finish(m *machine) bool {
 	if n > 0 && g.queue[n-1].seen < 4 {
 		return false
 	}
+	end := 0.0
 	for i := range n {
-		m.multiply(g.t, &g.queue[i])
+		p := &g.queue[i]
+		end = g.t.product(p.acc.n, forms(m.code[p.pc].in.Op).k, p.time)
+		m.multiply(g.t, p)
 	}
+	g.times = append(g.times, end)
 	g.queue = g.queue[n:]
 	g.base += n
 	g.done++
@@ -237,42 +279,53 @@ func (m *machine) multiply(t *cta, p *product) {
 	if m.opt.Dry {
 		return
 	}
-	m.scratch.a = decodeTile(m.scratch.a, t, tile{p.a, transposed(c, 4), f}, 64)
-	m.scratch.b = decodeTile(m.scratch.b, t, tile{p.b, transposed(c, 5), f}, p.acc.n)
+	a, transB := p.rows, transposed(c, 7)
+	if !f.regs {
+		m.scratch.a = decodeTile(m.scratch.a, t, matrixTile{p.a, transposed(c, 4), f}, 64)
+		a, transB = m.scratch.a, transposed(c, 5)
+	}
+	m.scratch.b = decodeTile(m.scratch.b, t, matrixTile{p.b, transB, f}, p.acc.n)
 	if !p.accumulate {
 		clear(p.acc.vals)
 	}
-	product64(p.acc.vals, m.scratch.a, m.scratch.b, p.acc.n, f.k)
+	product64(p.acc.vals, a, m.scratch.b, p.acc.n, f.k)
 }
 
 func forms(o ptx.Op) form {
 	switch o {
+	case ptx.OpWgmmaRF16, ptx.OpWgmmaRBF16:
+		f := forms(ptx.OpWgmmaBF16)
+		if o == ptx.OpWgmmaRF16 {
+			f = forms(ptx.OpWgmmaF16)
+		}
+		f.regs = true
+		return f
 	case ptx.OpWgmmaF16:
-		return form{16, 8, func(d []float32, s []byte) {
+		return form{k: 16, unit: 8, decode: func(d []float32, s []byte) {
 			for i := range d {
 				d[i] = num.FromF16(binary.LittleEndian.Uint16(s[2*i:]))
 			}
 		}}
 	case ptx.OpWgmmaTF32:
-		return form{8, 4, func(d []float32, s []byte) {
+		return form{k: 8, unit: 4, decode: func(d []float32, s []byte) {
 			for i := range d {
 				d[i] = num.TruncTF32(f32(binary.LittleEndian.Uint32(s[4*i:])))
 			}
 		}}
 	case ptx.OpWgmmaE4M3:
-		return form{32, 16, func(d []float32, s []byte) {
+		return form{k: 32, unit: 16, decode: func(d []float32, s []byte) {
 			for i := range d {
 				d[i] = num.FromE4M3(s[i])
 			}
 		}}
 	case ptx.OpWgmmaE5M2:
-		return form{32, 16, func(d []float32, s []byte) {
+		return form{k: 32, unit: 16, decode: func(d []float32, s []byte) {
 			for i := range d {
 				d[i] = num.FromE5M2(s[i])
 			}
 		}}
 	}
-	return form{16, 8, func(d []float32, s []byte) {
+	return form{k: 16, unit: 8, decode: func(d []float32, s []byte) {
 		for i := range d {
 			d[i] = num.FromBF16(binary.LittleEndian.Uint16(s[2*i:]))
 		}
@@ -281,6 +334,10 @@ func forms(o ptx.Op) form {
 
 // product64 adds A·Bᵀ to acc: A is 64 × k, B is n × k, both row-major. Blocks of 4 × 2 keep eight sums in registers.
 func product64(acc, a, b []float32, n, k int) {
+	if k == 16 {
+		product16(acc, a, b, n)
+		return
+	}
 	for m := 0; m < 64; m += 4 {
 		a0, a1, a2, a3 := a[m*k:][:k], a[(m+1)*k:][:k], a[(m+2)*k:][:k], a[(m+3)*k:][:k]
 		for j := 0; j < n; j += 2 {
@@ -288,6 +345,30 @@ func product64(acc, a, b []float32, n, k int) {
 			c0, c1, c2, c3 := acc[m*n+j:][:2], acc[(m+1)*n+j:][:2], acc[(m+2)*n+j:][:2], acc[(m+3)*n+j:][:2]
 			s00, s01, s10, s11, s20, s21, s30, s31 := c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]
 			for i := range k {
+				x, y := b0[i], b1[i]
+				s00 += a0[i] * x
+				s01 += a0[i] * y
+				s10 += a1[i] * x
+				s11 += a1[i] * y
+				s20 += a2[i] * x
+				s21 += a2[i] * y
+				s30 += a3[i] * x
+				s31 += a3[i] * y
+			}
+			c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1] = s00, s01, s10, s11, s20, s21, s30, s31
+		}
+	}
+}
+
+// product16 is product64 for k = 16, the depth of 16-bit types: of arrays the compiler knows the length.
+func product16(acc, a, b []float32, n int) {
+	for m := 0; m < 64; m += 4 {
+		a0, a1, a2, a3 := (*[16]float32)(a[m*16:]), (*[16]float32)(a[m*16+16:]), (*[16]float32)(a[m*16+32:]), (*[16]float32)(a[m*16+48:])
+		for j := 0; j < n; j += 2 {
+			b0, b1 := (*[16]float32)(b[j*16:]), (*[16]float32)(b[j*16+16:])
+			c0, c1, c2, c3 := (*[2]float32)(acc[m*n+j:]), (*[2]float32)(acc[(m+1)*n+j:]), (*[2]float32)(acc[(m+2)*n+j:]), (*[2]float32)(acc[(m+3)*n+j:])
+			s00, s01, s10, s11, s20, s21, s30, s31 := c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]
+			for i := range 16 {
 				x, y := b0[i], b1[i]
 				s00 += a0[i] * x
 				s01 += a0[i] * y

@@ -80,7 +80,11 @@ func TestSenselessEventsAreCounted(t *testing.T) {
 	if len(tl.Dropped) != len(want) || len(tl.Ranges) != 1 || tl.Ranges[0].End != 30_000 {
 		t.Errorf("dropped %v, ranges %v", tl.Dropped, tl.Ranges)
 	}
-	d := Bubbles([]*Timeline{tl}, Options{}).Devices[0]
+	rep := Bubbles([]*Timeline{tl}, Options{})
+	if len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "9 events made no sense (begin without end: 1, end without begin: 1, negative duration: 1, no device: 1") {
+		t.Errorf("warnings %q", rep.Warnings)
+	}
+	d := rep.Devices[0]
 	if d.Kernels != 2 || ns(d.SpanUS) != 30_000 || ns(d.BusyUS) != 5_000 {
 		t.Errorf("got %+v", d)
 	}

@@ -21,6 +21,9 @@ func Bubbles(timelines []*Timeline, opt Options) *Report {
 		for _, w := range t.Warnings {
 			r.Warnings = append(r.Warnings, t.Source+": "+w)
 		}
+		if len(t.Dropped) > 0 {
+			r.Warnings = append(r.Warnings, t.Source+": "+oddities(t))
+		}
 		h := newHost(t)
 		ids, all := byDevice(t)
 		kernels := 0
@@ -46,6 +49,18 @@ func Bubbles(timelines []*Timeline, opt Options) *Report {
 	r.Ranks = acrossRanks(r.Devices, timelines)
 	r.Advice = advise(r)
 	return r
+}
+
+// oddities counts the events that made no sense, by reason.
+func oddities(t *Timeline) string {
+	total := int64(0)
+	var parts []string
+	for reason, n := range t.Dropped {
+		total += n
+		parts = append(parts, fmt.Sprintf("%s: %d", reason, n))
+	}
+	slices.Sort(parts)
+	return fmt.Sprintf("%s made no sense (%s)", plural(total, "event"), strings.Join(parts, ", "))
 }
 
 func plural(n int64, what string) string {

@@ -229,9 +229,12 @@ func (c *chrome) wait(e *trace.Raw) {
 	if !bytes.Contains(e.Name, []byte("Wait")) {
 		return // the waiting of the host is there as a call too
 	}
-	dev, ok := trace.ParseInt(e.Arg("device"))
-	stream := e.Arg("stream")
-	if !ok || len(stream) == 0 || stream[0] == '-' {
+	device, stream := e.Arg("device"), e.Arg("stream")
+	if c.heddle {
+		device, stream = e.Pid, e.Tid
+	}
+	dev, ok := trace.ParseInt(device)
+	if !ok || dev < 0 || dev > 1<<20 || len(stream) == 0 || stream[0] == '-' {
 		return
 	}
 	w := Wait{Start: e.Start, Corr: argInt(e, "correlation", noCorr), Stream: c.streamAt(int(dev), stream, 0), On: noStream}

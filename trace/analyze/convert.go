@@ -68,6 +68,14 @@ func eventsOf(t *Timeline, first int, ranks map[int]int) (out []trace.Event) {
 		}
 		out = append(out, e)
 	}
+	for _, w := range t.Waits {
+		s := t.Streams[w.Stream]
+		e := trace.Event{Name: "Stream Wait Event", Cat: trace.Wait, Rank: ranks[s.Device], Track: streamTrack(s), Start: w.Start}
+		if w.Corr != noCorr {
+			e.Args = []trace.Arg{trace.Int("correlation", w.Corr)}
+		}
+		out = append(out, e)
+	}
 	votes := make([]map[int]int, len(t.Threads))
 	for _, c := range t.Calls {
 		rank := ranks[first]

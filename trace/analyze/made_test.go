@@ -272,12 +272,20 @@ func TestReportNamesTheBubbleThatWasMade(t *testing.T) {
 		b.run(r)
 		kineto := r.kineto()
 		again := readBytes(t, kineto)
+		for _, e := range r.events {
+			if e.table == "SYNC" && len(again.Waits) == 0 {
+				t.Errorf("%s: no stream waits, though one was told to", b.name)
+			}
+		}
 		var own bytes.Buffer
 		if _, err := WriteChrome(&own, []*Timeline{again}); err != nil {
 			t.Fatal(err)
 		}
 		for form, file := range map[string][]byte{"Kineto": kineto, "Nsight": r.nsight(t, ""), "Nsight _V2": r.nsight(t, "_V2"), "heddle": own.Bytes()} {
 			tl := readBytes(t, file)
+			if len(tl.Waits) != len(again.Waits) {
+				t.Errorf("%s as %s: %d waits of streams, want %d", b.name, form, len(tl.Waits), len(again.Waits))
+			}
 			rep := Bubbles([]*Timeline{tl}, Options{})
 			if len(rep.Devices) != 1 || len(rep.Causes) == 0 {
 				t.Errorf("%s as %s: %d devices, causes %v", b.name, form, len(rep.Devices), rep.Causes)

@@ -32,7 +32,7 @@ type Device struct {
 	IdleUS    float64 `json:"idle_us"`
 	SpanUS    float64 `json:"span_us"`
 	Streams   int     `json:"streams"`
-	FirstNS   int64   `json:"first_ns"` // the first kernel, on the file's clock
+	FirstNS   int64   `json:"first_ns"` // the first kernel, on the file's clock, with its base time added
 	GapCount  int     `json:"gap_count"`
 	Gaps      []Gap   `json:"gaps"` // longest first, those below the threshold left out
 	Copies    int     `json:"copies"`

@@ -19,9 +19,9 @@ int cublasGemmEx(void *h, int ta, int tb, int m, int n, int k, const void *alpha
 	return m == 13 ? 15 : 0;
 }
 int cublasLtCreate(void **h) { *h = (void *)0x17; return 0; }
-static int transposed, layouts, workspace;
+static int ops[2] = {-1, -1}, layouts, workspace;
 int cublasLtMatmulDescCreate(void **d, int compute, int scale) { *d = (void *)0xd0; return compute == 68 && scale == 0 ? 0 : 7; }
-int cublasLtMatmulDescSetAttribute(void *d, int a, const void *p, size_t n) { transposed = a == 3 && n == 4 && *(int *)p == 1; return 0; }
+int cublasLtMatmulDescSetAttribute(void *d, int a, const void *p, size_t n) { if (a < 3 || a > 4 || n != 4) return 7; ops[a - 3] = *(int *)p; return 0; }
 int cublasLtMatrixLayoutCreate(void **l, int type, uint64_t rows, uint64_t cols, int64_t ld) { *l = (void *)(uintptr_t)(rows * 1000000 + cols * 1000 + ld); layouts++; return type == 14 ? 0 : 7; }
 int cublasLtMatrixLayoutDestroy(void *l) { layouts--; return 0; }
 int cublasLtMatmulDescDestroy(void *d) { return layouts; }
@@ -30,13 +30,13 @@ int cublasLtMatmulPreferenceSetAttribute(void *p, int a, const void *v, size_t n
 typedef struct { uint64_t data[8]; } Algo;
 typedef struct { Algo algo; size_t workspace; int state; float waves; int reserved[4]; } Result;
 int cublasLtMatmulAlgoGetHeuristic(void *h, void *d, void *a, void *b, void *c, void *e, void *pref, int want, Result *r, int *got) {
-	if (!transposed || !workspace || want < 2 || c != e) return 7;
+	if (ops[0] < 0 || ops[1] < 0 || !workspace || want < 2 || c != e) return 7;
 	for (int i = 0; i < 2; i++) r[i].algo.data[0] = 0xa0 + i;
 	*got = 2;
 	return 0;
 }
 int cublasLtMatmul(void *h, void *d, const void *alpha, const void *A, void *a, const void *B, void *b, const void *beta, const void *C, void *c, void *D, void *e, const Algo *algo, void *ws, size_t n, void *stream) {
-	snprintf(fake_log, sizeof fake_log, "%p %p alpha %g A %p %zu B %p %zu beta %g C %p %zu D %p %zu algo %llx ws %p %zu stream %p", h, d, *(float *)alpha, A, (size_t)a, B, (size_t)b, *(float *)beta, C, (size_t)c, D, (size_t)e,
+	snprintf(fake_log, sizeof fake_log, "%p %p %d%d alpha %g A %p %zu B %p %zu beta %g C %p %zu D %p %zu algo %llx ws %p %zu stream %p", h, d, ops[0], ops[1], *(float *)alpha, A, (size_t)a, B, (size_t)b, *(float *)beta, C, (size_t)c, D, (size_t)e,
 		(unsigned long long)algo->data[0], ws, n, stream);
 	if (fake_gemm) return fake_gemm((size_t)a / 1000 % 1000, (size_t)b / 1000 % 1000, (size_t)a / 1000000, A, B, D);
 	return 0;

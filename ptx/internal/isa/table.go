@@ -25,6 +25,12 @@ func integers() []Row {
 		{"MaxU32", "U32.Max(y U32) U32", "max.u32 {d}, {0}, {1}", 0, sec, "is the larger of x and y, unsigned."},
 		{"PopU32", "U32.OnesCount() U32", "popc.b32 {d}, {0}", 0, sec, "is the number of one bits."},
 		{"ClzU32", "U32.LeadingZeros() U32", "clz.b32 {d}, {0}", 0, sec, "is the number of zero bits above the highest one."},
+		{"BrevU32", "U32.ReverseBits() U32", "brev.b32 {d}, {0}", 0, log, "is x with its bits in the opposite order."},
+		{"PrmtU32", "U32.Permute(y U32, selector #n) U32", "prmt.b32 {d}, {0}, {1}, {2}", 0, log, "picks four of the eight bytes of x (0…3) and y (4…7), a selector nibble each, the lowest first."},
+		{"BfeU32", "U32.Field(at #n, bits #n) U32", "bfe.u32 {d}, {0}, {1}, {2}", 0, sec, "is the field of so many bits that starts at a bit."},
+		{"MadWideU32", "U32.MadWide(y U32, z U64) U64", "mad.wide.u32 {d}, {0}, {1}, {2}", 0, sec, "is x·y + z in 64 bits."},
+		{"MulS32", "S32.Mul(y S32) S32", "mul.lo.s32 {d}, {0}, {1}", 0, sec, "is the low half of x·y."},
+		{"ShrS32", "S32.ShrBy(y U32) S32", "shr.s32 {d}, {0}, {1}", 0, log, "shifts right by y bits, the sign in; 32 and more give only signs."},
 		{"AddS32", "S32.Add(y S32) S32", "add.s32 {d}, {0}, {1}", 0, sec, "is x + y, wrapping."},
 		{"MinS32", "S32.Min(y S32) S32", "min.s32 {d}, {0}, {1}", 0, sec, "is the smaller of x and y, signed."},
 		{"MaxS32", "S32.Max(y S32) S32", "max.s32 {d}, {0}, {1}", 0, sec, "is the larger of x and y, signed."},
@@ -55,6 +61,8 @@ func predicates() []Row {
 		{"EqU32", "U32.Eq(y U32) Pred", "setp.eq.u32 {d}, {0}, {1}", 0, sec, "tells whether x = y."},
 		{"NeU32", "U32.Ne(y U32) Pred", "setp.ne.u32 {d}, {0}, {1}", 0, sec, "tells whether x ≠ y."},
 		{"LtS32", "S32.Lt(y S32) Pred", "setp.lt.s32 {d}, {0}, {1}", 0, sec, "tells whether x < y, signed."},
+		{"LtU64", "U64.Lt(y U64) Pred", "setp.lt.u64 {d}, {0}, {1}", 0, sec, "tells whether x < y, unsigned."},
+		{"EqU64", "U64.Eq(y U64) Pred", "setp.eq.u64 {d}, {0}, {1}", 0, sec, "tells whether x = y."},
 		{"LtF32", "F32.Lt(y F32) Pred", "setp.lt.f32 {d}, {0}, {1}", 0, sec, "tells whether x < y; false where one is a NaN."},
 		{"GtF32", "F32.Gt(y F32) Pred", "setp.gt.f32 {d}, {0}, {1}", 0, sec, "tells whether x > y; false where one is a NaN."},
 		{"EqF32", "F32.Eq(y F32) Pred", "setp.eq.f32 {d}, {0}, {1}", 0, sec, "tells whether x = y; false where one is a NaN."},
@@ -84,6 +92,8 @@ func floats() []Row {
 		{"RsqrtF32", "F32.RsqrtApprox() F32", "rsqrt.approx.ftz.f32 {d}, {0}", 0, sec, "is 1/√x with relative error 2⁻²²·⁹, subnormals as zero."},
 		{"Ex2F32", "F32.Exp2Approx() F32", "ex2.approx.ftz.f32 {d}, {0}", 0, sec, "is 2ˣ within 2 ulp, subnormals as zero."},
 		{"Lg2F32", "F32.Log2Approx() F32", "lg2.approx.ftz.f32 {d}, {0}", 0, sec, "is log₂x with absolute error 2⁻²² near 1, else relative, subnormals as zero."},
+		{"TanhF32", "F32.TanhApprox() F32", "tanh.approx.f32 {d}, {0}", 0, sec, "is tanh x with relative error 2⁻¹¹."},
+		{"FmaBF16x2", "BF16x2.FMA(y BF16x2, z BF16x2) BF16x2", "fma.rn.bf16x2 {d}, {0}, {1}, {2}", 0, "Half Precision Floating Point", "is x·y + z in each half with one rounding."},
 	}
 }
 
@@ -94,6 +104,13 @@ func conversions() []Row {
 		{"CvtU32U64", "U64.Low() U32", "cvt.u32.u64 {d}, {0}", 0, sec, "is the low half."},
 		{"CvtF32U32", "U32.F32() F32", "cvt.rn.f32.u32 {d}, {0}", 0, sec, "is the nearest float32."},
 		{"CvtU32F32", "F32.TruncU32() U32", "cvt.rzi.u32.f32 {d}, {0}", 0, sec, "drops the fraction; saturates; NaN gives 0."},
+		{"CvtF32S32", "S32.F32() F32", "cvt.rn.f32.s32 {d}, {0}", 0, sec, "is the nearest float32."},
+		{"CvtS32F32", "F32.TruncS32() S32", "cvt.rzi.s32.f32 {d}, {0}", 0, sec, "drops the fraction; saturates; NaN gives 0."},
+		{"CvtS32F32n", "F32.RoundS32() S32", "cvt.rni.s32.f32 {d}, {0}", 0, sec, "is the nearest integer, ties to even; saturates; NaN gives 0."},
+		{"LowBF16", "BF16x2.Low() F32", "shl.b32 {d}, {0}, 16", 0, sec, "widens element 0, exactly."},
+		{"HighBF16", "BF16x2.High() F32", "and.b32 {d}, {0}, 0xffff0000", 0, sec, "widens element 1, exactly."},
+		{"PackE4M3", "F32.PackE4M3(low F32) U32", "{ .reg .b16 t; cvt.rn.satfinite.e4m3x2.f32 t, {0}, {1}; cvt.u32.u16 {d}, t; }", Alone | SM90, sec, "rounds to fp8 e4m3 into byte 1, low into byte 0; what is too large becomes ±448."},
+		{"PackE5M2", "F32.PackE5M2(low F32) U32", "{ .reg .b16 t; cvt.rn.satfinite.e5m2x2.f32 t, {0}, {1}; cvt.u32.u16 {d}, t; }", Alone | SM90, sec, "rounds to fp8 e5m2 into byte 1, low into byte 0; what is too large becomes ±57344."},
 		{"BitsF32", "F32.Bits() U32", "mov.b32 {d}, {0}", 0, sec, "is the bit pattern."},
 		{"FloatU32", "U32.FloatBits() F32", "mov.b32 {d}, {0}", 0, sec, "is the float32 with these bits."},
 		{"SignedU32", "U32.Signed() S32", "mov.b32 {d}, {0}", 0, sec, "reads the same bits as a signed number."},
@@ -153,6 +170,19 @@ func memory() []Row {
 		{"AtomIncGU32", "GAddr.AtomicIncU32(limit U32) U32", "atom.relaxed.gpu.global.inc.u32 {d}, [{0}], {1}", ReadGlobal | WriteGlobal | LevelLane, "Parallel Synchronization and Communication", "counts 0, 1 … limit, 0 … and gives what was there."},
 		{"RedAddGU32", "GAddr.RedAddU32(x U32)", "red.relaxed.gpu.global.add.u32 [{0}], {1}", ReadGlobal | WriteGlobal, "Parallel Synchronization and Communication", "adds to 4 bytes of global memory."},
 		{"RedAddGF32", "GAddr.RedAddF32(x F32)", "red.relaxed.gpu.global.add.f32 [{0}], {1}", ReadGlobal | WriteGlobal, "Parallel Synchronization and Communication", "adds to 4 bytes of global memory, in no fixed order."},
+		{"AtomMaxGU32", "GAddr.AtomicMaxU32(x U32) U32", "atom.relaxed.gpu.global.max.u32 {d}, [{0}], {1}", ReadGlobal | WriteGlobal | LevelLane, "Parallel Synchronization and Communication", "replaces 4 bytes of global memory by the larger, unsigned, and gives what was there."},
+		{"AtomExchGU32", "GAddr.AtomicExchangeU32(x U32) U32", "atom.relaxed.gpu.global.exch.b32 {d}, [{0}], {1}", ReadGlobal | WriteGlobal | LevelLane, "Parallel Synchronization and Communication", "replaces 4 bytes of global memory and gives what was there."},
+		{"AtomCasGU32", "GAddr.AtomicCompareU32(was U32, x U32) U32", "atom.relaxed.gpu.global.cas.b32 {d}, [{0}], {1}, {2}", ReadGlobal | WriteGlobal | LevelLane, "Parallel Synchronization and Communication", "replaces 4 bytes of global memory by x if they are was, and gives what was there."},
+		{"AtomAddSU32", "SAddr.AtomicAddU32(x U32) U32", "atom.relaxed.cta.shared::cta.add.u32 {d}, [{0}], {1}", ReadShared | WriteShared | LevelLane, "Parallel Synchronization and Communication", "adds to 4 bytes of shared memory and gives what was there."},
+		{"OffsetC", "CAddr.At(bytes U32) CAddr", "add.u32 {d}, {0}, {1}", 0, "Integer Arithmetic", "is the address bytes further, in the same CTA."},
+		{"LoadCU32", "CAddr.LoadU32() U32", "ld.shared::cluster.u32 {d}, [{0}]", ReadShared | LevelLane | SM90, sec, "reads 4 aligned bytes of a CTA's shared memory."},
+		{"LoadCF32", "CAddr.LoadF32() F32", "ld.shared::cluster.f32 {d}, [{0}]", ReadShared | LevelLane | SM90, sec, "reads 4 aligned bytes of a CTA's shared memory."},
+		{"StoreCU32", "CAddr.StoreU32(x U32)", "st.shared::cluster.u32 [{0}], {1}", WriteShared | SM90, sec, "writes 4 aligned bytes of a CTA's shared memory."},
+		{"StoreCF32", "CAddr.StoreF32(x F32)", "st.shared::cluster.f32 [{0}], {1}", WriteShared | SM90, sec, "writes 4 aligned bytes of a CTA's shared memory."},
+		{"StAsyncU32", "CAddr.StoreAsyncU32(x U32, bar CBar)", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [{0}], {1}, [{2}]", Async | WriteShared | SM90, sec, "writes 4 bytes of a CTA's shared memory some time; they count on bar, a barrier of the same CTA."},
+		{"StAsyncU32x4", "CAddr.StoreAsyncU32x4(x [4]U32, bar CBar)", "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [{0}], {{1}, {2}, {3}, {4}}, [{5}]", Async | WriteShared | SM90, sec, "writes 16 bytes of a CTA's shared memory some time; they count on bar, a barrier of the same CTA."},
+		{"LoadGNCF32x4", "GAddr.LoadConstF32x4() [4]F32", "ld.global.nc.L1::no_allocate.v4.f32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", ReadGlobal | LevelLane, sec, "reads 16 aligned bytes of global memory that nobody writes during the launch, past L1."},
+		{"LoadGNCU32x4", "GAddr.LoadConstU32x4() [4]U32", "ld.global.nc.L1::no_allocate.v4.u32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", ReadGlobal | LevelLane, sec, "reads 16 aligned bytes of global memory that nobody writes during the launch, past L1."},
 	}
 }
 
@@ -178,6 +208,7 @@ func barriers() []Row {
 		{"MbarArrive", "Bar.Arrive()", "mbarrier.arrive.shared::cta.b64 _, [{0}]", Sync, sec, "arrives once for each executing thread; what the thread did before is ordered before the phase completes."},
 		{"MbarArriveRemote", "CBar.Arrive()", "mbarrier.arrive.shared::cluster.b64 _, [{0}]", Sync | SM90, sec, "arrives at a barrier of another CTA. This plain form has no MEMBAR in front; .release.cluster has one, at 41 % of a GEMM's speed."},
 		{"MbarExpect", "Bar.ArriveExpect(n #bytes)", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [{0}], {1}", Sync | SM90, sec, "arrives and expects n more bytes in this phase."},
+		{"MbarExpectRemote", "CBar.ArriveExpect(n #bytes)", "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [{0}], {1}", Sync | SM90, sec, "arrives at a barrier of another CTA and expects n more bytes in this phase."},
 		{"MbarExpectTx", "Bar.Expect(n #bytes)", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{0}], {1}", Sync | SM90, sec, "expects n more bytes in this phase, without arriving."},
 		{"MbarWait", "Bar.Wait(parity U32)", "{ .reg .pred t; W: mbarrier.try_wait.parity.shared::cta.b64 t, [{0}], {1}; @!t bra W; }", Sync | Blocking | Alone | SM90, sec, "waits until the phase of the given parity has completed: 0 for the first, then alternately. On a new barrier parity 1 passes at once."},
 		{"MbarTry", "Bar.TryWait(parity U32) Pred", "mbarrier.try_wait.parity.shared::cta.b64 {d}, [{0}], {1}", SM90 | LevelLane, sec, "tells whether the phase of the given parity has completed; may be false for a while after it has."},
@@ -206,13 +237,20 @@ func bulk() []Row {
 	return []Row{
 		{"TMALoad2", "TensorMap.Load2(dst SAddr, x U32, y U32, bar Bar)", "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}}], [{4}]", Async | WriteShared | ReadGlobal | SM90, sec, "copies the box at (x, y), x innermost, into shared memory; its bytes count on bar."},
 		{"TMALoad2Multi", "TensorMap.LoadMulticast2(dst SAddr, x U32, y U32, bar Bar, ctas #mask)", "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Async | WriteShared | ReadGlobal | SM90, sec, "copies the box at (x, y) to the same place in every CTA of the mask; each must expect the bytes on its own barrier at bar's place."},
+		{"TMALoad2Mask", "TensorMap.LoadMulticastTo2(dst SAddr, x U32, y U32, bar Bar, ctas U32)", "{ .reg .b16 t; cvt.u16.u32 t, {5}; cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [{1}], [{0}, {{2}, {3}}], [{4}], t; }", Async | WriteShared | ReadGlobal | Alone | SM90, sec, "is LoadMulticast2 with a mask that is known at run time only."},
 		{"TMALoad3", "TensorMap.Load3(dst SAddr, x U32, y U32, z U32, bar Bar)", "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{1}], [{0}, {{2}, {3}, {4}}], [{5}]", Async | WriteShared | ReadGlobal | SM90, sec, "copies the box at (x, y, z), x innermost, into shared memory; its bytes count on bar."},
+		{"TMALoad2Hint", "TensorMap.Load2Hint(dst SAddr, x U32, y U32, bar Bar, policy U64)", "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [{1}], [{0}, {{2}, {3}}], [{4}], {5}", Async | WriteShared | ReadGlobal | SM90, sec, "is Load2 with a cache policy: EvictFirst, EvictLast or one that createpolicy made."},
+		{"BulkLoad", "SAddr.LoadBulk(from GAddr, bytes U32, bar Bar)", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}]", Async | WriteShared | ReadGlobal | SM90, sec, "copies a multiple of 16 bytes from global memory; they count on bar."},
+		{"BulkStore", "GAddr.StoreBulk(from SAddr, bytes U32)", "cp.async.bulk.global.shared::cta.bulk_group [{0}], [{1}], {2}", Async | ReadShared | WriteGlobal | SM90, sec, "copies a multiple of 16 bytes of shared memory to global memory."},
 		{"TMAStore2", "TensorMap.Store2(x U32, y U32, src SAddr)", "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [{0}, {{1}, {2}}], [{3}]", Async | ReadShared | WriteGlobal | SM90, sec, "copies a box of shared memory to (x, y), x innermost; what is outside the tensor is dropped."},
 		{"TMAReduceAdd2", "TensorMap.ReduceAdd2(x U32, y U32, src SAddr)", "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [{0}, {{1}, {2}}], [{3}]", Async | ReadShared | WriteGlobal | SM90, sec, "adds a box of shared memory to the tensor at (x, y), element by element."},
 		{"BulkCommit", "BulkCommit()", "cp.async.bulk.commit_group", Sync | SM90, sec, "closes this thread's group of bulk stores."},
 		{"BulkWaitRead", "BulkWaitRead(pending #depth)", "cp.async.bulk.wait_group.read {0}", Sync | Blocking | SM90, sec, "waits until all but the youngest pending groups of this thread have read their shared memory."},
 		{"BulkWait", "BulkWait(pending #depth)", "cp.async.bulk.wait_group {0}", Sync | Blocking | SM90, sec, "waits until all but the youngest pending groups of this thread are complete, global writes included."},
 		{"PrefetchMap", "TensorMap.Prefetch()", "prefetch.tensormap [{0}]", SM90, "Data Movement and Conversion", "brings the tensor map close, so that its first use does not wait."},
+		{"CpAsync16", "SAddr.CopyAsync16(from GAddr)", "cp.async.cg.shared.global [{0}], [{1}], 16", Async | WriteShared | ReadGlobal, sec, "copies 16 aligned bytes from global memory; done when the thread has waited for its group."},
+		{"CpCommit", "CopyCommit()", "cp.async.commit_group", Sync, sec, "closes this thread's group of CopyAsync16."},
+		{"CpWait", "CopyWait(pending #depth)", "cp.async.wait_group {0}", Sync | Blocking, sec, "waits until all but the youngest pending groups of this thread's CopyAsync16 are complete."},
 	}
 }
 
@@ -222,6 +260,9 @@ func matrices() []Row {
 	rows := []Row{
 		{"StMatrix4", "SAddr.StoreMatrix4(x [4]U32)", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [{0}], {{1}, {2}, {3}, {4}}", AlignedWarp | WriteShared | SM90, mov, "stores four 8×8 matrices of 16-bit elements: lane 8i+r gives the address of row r of matrix i, lane 4r+c holds columns 2c and 2c+1 of row r."},
 		{"LdMatrix4", "SAddr.LoadMatrix4() [4]U32", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{d0}, {d1}, {d2}, {d3}}, [{0}]", AlignedWarp | ReadShared | LevelLane, mov, "loads four 8×8 matrices of 16-bit elements, laid out as StoreMatrix4 does."},
+		{"StMatrix4T", "SAddr.StoreMatrix4T(x [4]U32)", "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{0}], {{1}, {2}, {3}, {4}}", AlignedWarp | WriteShared | SM90, mov, "is StoreMatrix4 with each 8×8 matrix transposed on the way."},
+		{"LdMatrix4T", "SAddr.LoadMatrix4T() [4]U32", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{d0}, {d1}, {d2}, {d3}}, [{0}]", AlignedWarp | ReadShared | LevelLane, mov, "is LoadMatrix4 with each 8×8 matrix transposed on the way."},
+		{"MmaBF16", "MMABF16(a [4]U32, b [2]U32, c [4]F32) [4]F32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {{d0}, {d1}, {d2}, {d3}}, {{0}, {1}, {2}, {3}}, {{4}, {5}}, {{6}, {7}, {8}, {9}}", AlignedWarp | LevelLane, "Warp Level Matrix", "is a·b + c over one warp, 16×16 by 16×8: registers a[2h+g] hold rows l/4+8g, columns 2(l%4)+8h and the next; b[h] rows 2(l%4)+8h and the next of column l/4; c[2g+e] row l/4+8g, column 2(l%4)+e."},
 		{"DescAdd", "Desc.Add(units U64) Desc", "add.u64 {d}, {0}, {1}", 0, "Integer Arithmetic", "is the descriptor of the tile that starts units × 16 bytes further."},
 		{"DescStep", "Desc.Step(units #step) Desc", "add.u64 {d}, {0}, {1}", 0, "Integer Arithmetic", "is the descriptor of the tile that starts units × 16 bytes further."},
 		{"DescOf", "U64.fields(bits #desc) Desc", "or.b64 {d}, {0}, {1}", 0, "Logic and Shift", "joins the address field with the layout's fields."},
@@ -242,6 +283,14 @@ func matrices() []Row {
 			ptx += ", {4}, {5}"
 			sig = "Acc.MMA" + t.name + "(a Desc, b Desc, accumulate Pred, transA #n, transB #n)"
 			doc = "adds the product of two " + t.typ + " tiles in shared memory; trans is 0 for a K-major tile, 1 for an MN-major one; without accumulate it overwrites."
+		}
+		if t.trans {
+			rows = append(rows, Row{
+				"WgmmaR" + t.name, "Acc.MMA" + t.name + "R(a [4]U32, b Desc, accumulate Pred, transB #n)",
+				"wgmma.mma_async.sync.aligned.m64n{n0}" + t.shape + ".f32." + t.typ + "." + t.typ + " {0}, {{1}, {2}, {3}, {4}}, {5}, {6}, 1, 1, {7}",
+				AlignedGroup | Async | ReadShared | SM90a, sec,
+				"adds the product of a " + t.typ + " tile in registers and one in shared memory; a[2h+g] holds rows l/4+8g of the warp's sixteen, columns 2(l%4)+8h and the next.",
+			})
 		}
 		rows = append(rows, Row{"Wgmma" + t.name, sig, ptx, AlignedGroup | Async | ReadShared | SM90a, sec, doc})
 	}

@@ -31,8 +31,8 @@ import (
 )
 
 var (
-	events  = flag.Int("events", 10_000, "events in the files that are read")
-	rounds  = flag.Int("rounds", 3, "how often each is measured; the best counts")
+	events  = flag.Int("events", 5_000, "events in the files that are read")
+	rounds  = flag.Int("rounds", 1, "how often each is measured; the best counts")
 	large   = flag.Int("large", 0, "with -results: also measure the command on a JSON file of so many events")
 	results = flag.String("results", "", "write the measurements to this file")
 )

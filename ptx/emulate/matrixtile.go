@@ -7,8 +7,8 @@ import (
 	"heddle/ptx"
 )
 
-// tile is a matrix operand in shared memory as its descriptor sees it. (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout)
-type tile struct {
+// matrixTile is a matrix operand in shared memory as its descriptor sees it. (PTX ISA, Asynchronous Warpgroup Level Matrix Shared Memory Layout)
+type matrixTile struct {
 	desc uint64
 	mn   bool // M or N is contiguous, not K
 	form form
@@ -18,7 +18,7 @@ type tile struct {
 type unit struct{ row, col int }
 
 // units are those that hold rows first … first+rows−1 along M or N.
-func (t tile) units(first, rows int) iter.Seq[unit] {
+func (t matrixTile) units(first, rows int) iter.Seq[unit] {
 	return func(yield func(unit) bool) {
 		r0, r1, c0, c1 := first, first+rows, 0, 2
 		if t.mn {
@@ -35,7 +35,7 @@ func (t tile) units(first, rows int) iter.Seq[unit] {
 }
 
 // offset is where a unit lies, in bytes from the start of dynamic shared memory; the swizzle is of absolute addresses.
-func (t tile) offset(u unit) int {
+func (t matrixTile) offset(u unit) int {
 	start, leading, stride := int(t.desc&0x3fff)<<4, int(t.desc>>16&0x3fff)<<4, int(t.desc>>32&0x3fff)<<4
 	mode := [...]ptx.Swizzle{ptx.SwizzleNone, ptx.Swizzle128, ptx.Swizzle64, ptx.Swizzle32}[t.desc>>62]
 	width := mode.Width()
@@ -56,7 +56,7 @@ func (t tile) offset(u unit) int {
 }
 
 // alongK is the coordinate along K of the tile's first unit.
-func (t tile) alongK(o origin) int {
+func (t matrixTile) alongK(o origin) int {
 	switch {
 	case o.tensor == 0:
 		return unknownK
@@ -67,7 +67,7 @@ func (t tile) alongK(o origin) int {
 }
 
 // back is where row 0 came from when row first came from o.
-func (t tile) back(o origin, first int) origin {
+func (t matrixTile) back(o origin, first int) origin {
 	switch {
 	case o.tensor == 0:
 	case t.mn:
@@ -79,7 +79,7 @@ func (t tile) back(o origin, first int) origin {
 }
 
 // expected is where unit u should have come from, when the first unit of the rows checked came from o.
-func (t tile) expected(o origin, u unit, first int) origin {
+func (t matrixTile) expected(o origin, u unit, first int) origin {
 	if o.tensor == 0 {
 		return origin{}
 	}
@@ -92,7 +92,7 @@ func (t tile) expected(o origin, u unit, first int) origin {
 func coords(o origin) string { return fmt.Sprintf("[%d,%d]", o.y, o.x) }
 
 // decodeTile gives the tile's elements, rows along M or N, K contiguous.
-func decodeTile(dst []float32, t *cta, x tile, rows int) []float32 {
+func decodeTile(dst []float32, t *cta, x matrixTile, rows int) []float32 {
 	k, n := x.form.k, x.form.unit
 	if cap(dst) < rows*k {
 		dst = make([]float32, rows*k)

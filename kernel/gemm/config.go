@@ -1,0 +1,267 @@
+package gemm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"heddle/kernel"
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// Config chooses one member of the family. The zero value is none; Default is measured best for large squares.
+type Config struct {
+	BM, BN    int  // rows and columns of a CTA's tile
+	BK        int  // depth of a stage: 32, 64 or 128
+	Stages    int  // stages of the ring, 2 or more
+	Consumers int  // warpgroups that multiply, 1 to 3: each has BM/Consumers rows of every tile …
+	PingPong  bool // … or, where set, whole tiles in turn, so that one stores while the other multiplies
+	ClusterM  int  // CTAs along M of a cluster: they share tiles of B by multicast
+	ClusterN  int  // CTAs along N: they share tiles of A
+	Order     kernel.Order
+	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
+	Overlap   Overlap
+	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
+	L2        ptx.L2Sector // how much L2 fetches around a miss
+
+	In     num.DType // of A and B: BF16 or F16; 0: BF16
+	Out    num.DType // of D: BF16, F16 or F32; 0: In
+	Add    bool      // add the product to D instead of overwriting it; D is F32
+	TransA bool      // A is stored [K, M]
+	TransB bool      // B is stored [K, N]
+}
+
+// full replaces zero fields by what they stand for.
+func (c Config) full() Config {
+	if c.Buffers == 0 {
+		c.Buffers = 2
+	}
+	if c.In == 0 {
+		c.In = num.BF16
+	}
+	if c.Out == 0 {
+		c.Out = c.In
+	}
+	return c
+}
+
+// Like is the configuration for a product of the types, layouts and addition of another.
+func (c Config) Like(o Config) Config {
+	c.In, c.Out, c.Add, c.TransA, c.TransB = o.In, o.Out, o.Add, o.TransA, o.TransB
+	return c
+}
+
+// Overlap is what a launch does while the one in front of it on the stream still runs.
+type Overlap uint8
+
+const (
+	Serial  Overlap = iota // starts when the grid in front has ended
+	Waits                  // starts as CTAs of the grid in front end, and waits before its first load
+	Invites                // as Waits, and lets the next grid start as soon as it may load itself
+)
+
+// Default is the 128×256×64 tile with four stages, clusters of two and strips of eight cluster tiles.
+func Default() Config {
+	return Config{BM: 128, BN: 256, BK: 64, Stages: 4, Consumers: 2, ClusterM: 2, ClusterN: 1, Order: kernel.Order{Group: 8}, L2: ptx.L2128B}
+}
+
+// Cluster is the number of CTAs of a cluster.
+func (c Config) Cluster() int { return c.ClusterM * c.ClusterN }
+
+func (c Config) threads() int { return 128 * (1 + c.Consumers) }
+func (c Config) aBytes() int  { return c.BM * c.BK * elem }
+func (c Config) bBytes() int  { return c.BN * c.BK * elem }
+
+// storeBytes are the store buffers of one consumer.
+func (c Config) storeBytes() int { return c.full().Buffers * kernel.StoreBytes }
+
+// swizzle is the pattern of operand tiles that lie K-major, whose slabs are one pattern wide along K. Transposed ones are 128-byte swizzled.
+func (c Config) swizzle() ptx.Swizzle {
+	if c.BK == 32 {
+		return ptx.Swizzle64
+	}
+	return ptx.Swizzle128
+}
+
+// slab is the columns of one slab.
+func (c Config) slab() int { return c.swizzle().Width() / elem }
+
+// rows is the height of what one consumer accumulates.
+func (c Config) rows() int {
+	if c.PingPong {
+		return c.BM
+	}
+	return c.BM / c.Consumers
+}
+
+// arrivals is the number of consumers that let go of a stage in one CTA.
+func (c Config) arrivals() int {
+	if c.PingPong {
+		return 1
+	}
+	return c.Consumers
+}
+
+// registers are those of a thread of the producer and of the consumers; 0 leaves what the launch gives.
+func (c Config) registers() (producer, consumer int) {
+	switch accumulators := c.rows() / 64 * c.BN / 2; {
+	case c.Consumers == 1 || c.Consumers == 2 && accumulators < 96:
+		return 0, 0 // 255 or 168 are enough
+	case c.Consumers == 2:
+		return 24, 240
+	}
+	return 32, 160
+}
+
+// Shared is the dynamic shared memory in bytes: ring, store buffers, barriers.
+func (c Config) Shared() int {
+	return c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*c.storeBytes() + 16*c.Stages
+}
+
+// Check tells why a configuration cannot be built.
+func (c Config) Check() error {
+	c = c.full()
+	switch {
+	case c.BM%64 != 0 || c.BM < 64 || c.BM > 256 || c.BN%64 != 0 || c.BN < 64 || c.BN > 256:
+		return fmt.Errorf("gemm: tile of %d×%d, want multiples of 64 up to 256", c.BM, c.BN)
+	case c.BK != 32 && c.BK != 64 && c.BK != 128:
+		return fmt.Errorf("gemm: stages %d deep, want 32, 64 or 128: swizzled rows of bf16", c.BK)
+	case c.Stages < 2 || c.Stages > 32:
+		return fmt.Errorf("gemm: %d stages, want 2..32", c.Stages)
+	case c.Consumers < 1 || c.Consumers > 3 || c.PingPong && c.Consumers != 2:
+		return fmt.Errorf("gemm: %d consumers, want 1..3, and 2 for ping-pong", c.Consumers)
+	case c.rows() != 64 && c.rows() != 128 || !c.PingPong && c.rows()*c.Consumers != c.BM:
+		return fmt.Errorf("gemm: %d rows for each of %d consumers, want 64 or 128", c.rows(), c.Consumers)
+	case c.rows()/64*c.BN > 416 || c.Consumers == 3 && c.rows()/64*c.BN > 192:
+		return fmt.Errorf("gemm: %d×%d accumulators in one consumer do not fit its registers", c.rows(), c.BN)
+	case !power(c.ClusterM) || !power(c.ClusterN) || c.Cluster() > 8:
+		return fmt.Errorf("gemm: clusters of %d×%d, want powers of two, 8 CTAs at most", c.ClusterM, c.ClusterN)
+	case c.TransA && c.BM/c.ClusterN%64 != 0 || c.TransB && c.BN/c.ClusterM%64 != 0:
+		return fmt.Errorf("gemm: a %d×%d tile in %d×%d parts, want 64 rows at least of a transposed operand", c.BM, c.BN, c.ClusterN, c.ClusterM)
+	case c.BM/c.ClusterN%8 != 0 || c.BN/c.ClusterM%8 != 0:
+		return fmt.Errorf("gemm: a %d×%d tile in %d×%d parts, want 8 rows at least", c.BM, c.BN, c.ClusterN, c.ClusterM)
+	case c.Buffers < 1 || c.Buffers > 4:
+		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
+	case c.Order.Group < 0:
+		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.Overlap > Invites || c.L2 > ptx.L2256B:
+		return fmt.Errorf("gemm: overlap %d, L2 promotion %d, want 0..2 and 0..3", c.Overlap, c.L2)
+	case c.Shared() > ptx.MaxShared:
+		return fmt.Errorf("gemm: %d bytes of shared memory, want at most %d; hint: fewer stages", c.Shared(), ptx.MaxShared)
+	}
+	return c.checkTypes()
+}
+
+func (c Config) checkTypes() error {
+	switch {
+	case c.In != num.BF16 && c.In != num.F16:
+		return fmt.Errorf("gemm: operands of type %v, want bf16 or f16", c.In)
+	case c.Out != num.BF16 && c.Out != num.F16 && c.Out != num.F32:
+		return fmt.Errorf("gemm: result of type %v, want bf16, f16 or f32", c.Out)
+	case c.Add && c.Out != num.F32:
+		return fmt.Errorf("gemm: adding to a result of type %v, want f32", c.Out)
+	}
+	return nil
+}
+
+func power(n int) bool { return n > 0 && n&(n-1) == 0 }
+
+// options are the words of a name that follow its numbers, each with how it is set and whether it is; every word is one value of one field.
+func (c *Config) options() []option {
+	flag := func(word string, b *bool) option { return option{word, *b, func() { *b = true }} }
+	overlap := func(word string, o Overlap) option { return option{word, c.Overlap == o, func() { c.Overlap = o }} }
+	l2 := func(word string, l ptx.L2Sector) option { return option{word, c.L2 == l, func() { c.L2 = l }} }
+	buffers := func(word string, n int) option { return option{word, c.Buffers == n, func() { c.Buffers = n }} }
+	out := func(t num.DType) option {
+		return option{"to" + t.String(), c.Out == t && c.Out != c.In, func() { c.Out = t }}
+	}
+	return []option{
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), overlap("waits", Waits), overlap("invites", Invites),
+		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
+		{"f16", c.In == num.F16, func() { c.In = num.F16 }}, out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
+	}
+}
+
+type option struct {
+	word string
+	on   bool
+	set  func()
+}
+
+// String is the configuration's name, which ParseConfig reads: tile, consumers, cluster, stages, strip, and what is not usual.
+func (c Config) String() string {
+	c = c.full()
+	s := fmt.Sprintf("%dx%dx%d-w%d-c%dx%d-s%d-g%d", c.BM, c.BN, c.BK, c.Consumers, c.ClusterM, c.ClusterN, c.Stages, c.Order.Group)
+	for _, o := range c.options() {
+		if o.on {
+			s += "-" + o.word
+		}
+	}
+	return s
+}
+
+// ParseConfig reads a name that String wrote. The result is checked, and names its types.
+func ParseConfig(name string) (Config, error) {
+	c := Config{L2: ptx.L2128B}
+	words := strings.Split(name, "-")
+	if len(words) < 5 {
+		return c, fmt.Errorf("gemm: configuration %q, want one such as %v", name, Default())
+	}
+	err := numbers(words[0], "", &c.BM, &c.BN, &c.BK)
+	for i, f := range []struct {
+		prefix string
+		fields []*int
+	}{{"w", []*int{&c.Consumers}}, {"c", []*int{&c.ClusterM, &c.ClusterN}}, {"s", []*int{&c.Stages}}, {"g", []*int{&c.Order.Group}}} {
+		if err == nil {
+			err = numbers(words[1+i], f.prefix, f.fields...)
+		}
+	}
+	for _, w := range words[5:] {
+		if err == nil && !c.set(w) {
+			err = fmt.Errorf("gemm: configuration option %q", w)
+		}
+	}
+	if err != nil {
+		return c, fmt.Errorf("%w in %q; hint: names look like %v", err, name, Default())
+	}
+	return c.full(), c.Check()
+}
+
+// set applies one option, and tells whether there is one of that name.
+func (c *Config) set(word string) bool {
+	for _, o := range c.options() {
+		if o.word == word {
+			o.set()
+			return true
+		}
+	}
+	return false
+}
+
+// numbers reads "PREFIXaxbxc".
+func numbers(word, prefix string, into ...*int) error {
+	rest, ok := strings.CutPrefix(word, prefix)
+	parts := strings.Split(rest, "x")
+	if !ok || len(parts) != len(into) {
+		return fmt.Errorf("gemm: %q, want %q and %d numbers", word, prefix, len(into))
+	}
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 1<<20 {
+			return fmt.Errorf("gemm: %q is no small number", p)
+		}
+		*into[i] = n
+	}
+	return nil
+}
+
+// MarshalText and UnmarshalText make a Config its name in JSON.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads a name.
+func (c *Config) UnmarshalText(b []byte) error {
+	var err error
+	*c, err = ParseConfig(string(b))
+	return err
+}

@@ -1,0 +1,53 @@
+package gemm
+
+// Family spans what Config allows, each value of each field in some member: what the checks run, on the emulator and on the device.
+func Family() []Config {
+	return parseAll([]string{
+		"128x256x64-w2-c2x1-s4-g8",
+		"128x256x64-w2-c1x2-s4-g8-serpentine",
+		"128x256x64-w2-c2x2-s4-g4-l2256",
+		"128x256x64-w2-c4x1-s4-g4-waits",
+		"128x256x32-w2-c2x1-s8-g8",
+		"128x192x64-w2-c2x1-s2-g1-serpentine",
+		"128x128x128-w2-c1x2-s3-g2-invites",
+		"64x64x64-w1-c1x1-s6-g0-onetile-l2none",
+		"64x128x64-w1-c2x2-s4-g4-onetile-invites",
+		"64x128x64-w1-c4x2-s4-g4-l264",
+		"64x128x128-w1-c2x1-s3-g2",
+		"128x128x64-w1-c2x1-s5-g4",
+		"64x256x64-w2-c4x1-s4-g2-pingpong",
+		"128x128x64-w2-c2x1-s6-g4-pingpong",
+		"128x192x64-w2-c2x1-s4-g4-pingpong-serpentine",
+		"192x192x64-w3-c2x1-s3-g4-b1",
+		"256x192x64-w2-c1x2-s3-g4",
+		"256x128x64-w2-c1x2-s4-g4",
+		// layouts and types
+		"128x256x64-w2-c2x1-s3-g8-tb",
+		"128x256x64-w2-c2x1-s3-g8-ta",
+		"128x256x64-w2-c1x2-s3-g8-ta-tb",
+		"256x128x64-w2-c2x1-s3-g4-ta-tb-tof32-add",
+		"128x128x32-w2-c2x1-s6-g4-ta-tb",
+		"128x128x128-w1-c1x2-s3-g2-ta-tof32",
+		"128x128x64-w2-c2x1-s4-g2-pingpong-ta-tof32",
+		"128x64x64-w2-c1x1-s4-g2-pingpong-tb-f16",
+		"64x192x64-w1-c1x1-s3-g2-tb-f16-tof32-add",
+		"64x64x64-w1-c2x1-s4-g0-invites-f16-tobf16",
+		"128x128x64-w2-c2x2-s3-g2-tof16",
+		"128x128x64-w2-c1x1-s3-g4-b4",
+		"128x192x64-w2-c2x1-s3-g4-b3",
+		"128x64x64-w1-c1x1-s3-g4-b4",
+	})
+}
+
+// parseAll reads names that stand in this package.
+func parseAll(names []string) []Config {
+	all := make([]Config, len(names))
+	for i, n := range names {
+		c, err := ParseConfig(n)
+		if err != nil {
+			panic(err) // a name above is wrong
+		}
+		all[i] = c
+	}
+	return all
+}
