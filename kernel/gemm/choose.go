@@ -65,8 +65,9 @@ var usual = []string{
 	"128x128x64-w2-c1x1-s6-g16-pingpong", "64x128x64-w1-c1x1-s8-g4-invites", "128x64x64-w1-c1x1-s8-g4-invites", "64x64x64-w1-c1x1-s8-g0-invites",
 }
 
-// Of an H200, in clocks of an SM at 1,980 MHz: fitted to the medians of 286 products in bench/results/gemm-tune-*-h200.json and gemm-shapes-h200.json, whose
-// logarithms they meet within 0.034 in the mean. The tensor cores' rate is what products reach under the power limit, below the data sheet's 2,048.
+// Of an H200, in clocks of an SM at 1,980 MHz: fitted to the medians in bench/results/gemm-tune-large-h200.json, gemm-tune-small-h200.json (launches that invite
+// the next, of which 3,100 clocks show instead of launchClocks) and gemm-shapes-h200.json. The mean error of the logarithm, errors above 0.3 counted as 0.3 and
+// shapes of the vocabulary as a fifth, is 0.033. The tensor cores' rate is what products reach under the power limit, below the data sheet's 2,048.
 const (
 	macsPerClock   = 1680.0
 	loadPerClock   = 75.0   // bytes into the ring
