@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -54,21 +55,30 @@ type session struct {
 	result   *Result
 }
 
-// Run measures everything. It locks its goroutine to a thread; errors of one shape end up in its row, errors of the device end the run.
+// Run measures everything. It locks its goroutine to a thread; errors of one shape end up in its row, errors of the device end the run. At the deadline of ctx it ends after the
+// pair or round that runs, without an error: the result says where.
 func (g GEMM) Run(ctx context.Context) (*Result, error) {
 	s, err := g.open()
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range g.order() {
-		if err := ctx.Err(); err != nil {
-			return s.result, err
-		}
-		if err := s.shape(n); err != nil {
-			return s.result, fmt.Errorf("%w (at %d)", err, n)
+	s.protocol.Stop = func() bool { return ctx.Err() != nil }
+	err = s.everything(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.result.Stopped = err.Error()
+		g.Progress("out of time: %v", err)
+		return s.result, g.Store(s.result)
+	}
+	return s.result, err
+}
+
+func (s *session) everything(ctx context.Context) error {
+	for _, n := range s.cfg.order() {
+		if err := s.shape(ctx, n); err != nil {
+			return fmt.Errorf("%w (at %d)", err, n)
 		}
 	}
-	return s.result, s.shapes(ctx)
+	return s.shapes(ctx)
 }
 
 // order is every size once, small ones first.
@@ -204,10 +214,13 @@ func (s *session) done(n int, mode string) bool {
 }
 
 // shape runs all modes that ask for n.
-func (s *session) shape(n int) error {
+func (s *session) shape(ctx context.Context, n int) error {
 	g := &s.cfg
 	if !(slices.Contains(g.Sizes, n) && !s.done(n, "single") || slices.Contains(g.Sustained, n) && !s.done(n, "sustained") || slices.Contains(g.Graphs, n) && !s.done(n, "graph-warm")) {
 		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	o, err := newOperands(s.helpers, n, n, n)
 	if err != nil {
@@ -251,8 +264,13 @@ func (s *session) shape(n int) error {
 		if row.Samples, err = mode.run(); err != nil {
 			return err
 		}
-		if err := s.add(row); err != nil {
-			return err
+		if len(row.Samples[0].Micros) > 0 { // none where the time was out before the first pair
+			if err := s.add(row); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%w in %s", err, mode.name)
 		}
 		row.Checks, row.Recorded = nil, nil // once a shape
 	}

@@ -22,6 +22,7 @@ type Protocol struct {
 	Sets   int       // buffer sets, used in turn
 	Delay  func() error
 	Done   func(side string, us float64) // called after every sustained block; may be nil
+	Stop   func() bool                   // asked before every pair and round: true ends the measurement with what it has; may be nil
 	start  *cuda.Event
 	end    *cuda.Event
 	next   int
@@ -57,6 +58,8 @@ func samples(sides []Side) []Samples {
 	return all
 }
 
+func (p *Protocol) stopped() bool { return p.Stop != nil && p.Stop() }
+
 // set hands out buffer sets in turn.
 func (p *Protocol) set() int {
 	p.next++
@@ -67,6 +70,9 @@ func (p *Protocol) set() int {
 func (p *Protocol) Single(sides []Side, pairs int, idle time.Duration) ([]Samples, error) {
 	all := samples(sides)
 	for pair := range pairs {
+		if p.stopped() {
+			break
+		}
 		for k := range sides {
 			i := (k + pair) % len(sides)
 			time.Sleep(idle)
@@ -122,6 +128,9 @@ func (p *Protocol) Burst(s Side, n int) (float64, error) {
 func (p *Protocol) Sustained(sides []Side, rounds int, block, settle time.Duration) ([]Samples, error) {
 	all := samples(sides)
 	for round := range rounds {
+		if p.stopped() {
+			break
+		}
 		for k := range sides {
 			i := (k + round) % len(sides)
 			us, r, err := p.block(sides[i], block, settle)
@@ -246,6 +255,9 @@ func (p *Protocol) Graph(sides []Side, launches, pairs int, idle time.Duration) 
 		}
 	}
 	for pair := range pairs {
+		if p.stopped() {
+			break
+		}
 		for k := range sides {
 			i := (k + pair) % len(sides)
 			time.Sleep(idle)

@@ -20,6 +20,7 @@ type Result struct {
 	Peer    string     `json:"peer"`
 	Kernels []Kernel   `json:"kernels"` // ours, in the order of the samples
 	Rows    []Row      `json:"rows"`
+	Stopped string     `json:"stopped,omitempty"` // where the time ran out: the row before may have fewer pairs, and what follows is missing
 }
 
 // Kernel is one of our kernels as compiled.

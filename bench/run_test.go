@@ -52,8 +52,8 @@ func TestWholeRunOnStandIns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 2 || r.Rows[0].Mode != "single" || r.Rows[1].Mode != "sustained" {
-		t.Fatalf("rows %+v", r.Rows)
+	if len(r.Rows) != 2 || r.Rows[0].Mode != "single" || r.Rows[1].Mode != "sustained" || r.Stopped != "" {
+		t.Fatalf("rows %+v, stopped %q", r.Rows, r.Stopped)
 	}
 	if c := r.Rows[0].Checks; len(c) != 4 || c[0].Compared != 256*256 || c[0].Sampled != 200 || !(c[0].Worst < 1) || !(c[0].Norm < 0.004) {
 		t.Errorf("checks %+v", c)
@@ -106,5 +106,49 @@ func TestShapesWithTailsAreRefusedByName(t *testing.T) {
 	r, err := g.Run(context.Background())
 	if err != nil || len(r.Rows) != 1 || !strings.Contains(r.Rows[0].Failure, "cannot do 264x264x264; hint: M a multiple of 256") {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// late runs out of time after its deadline was asked for so often.
+type late struct {
+	context.Context
+	left *int
+}
+
+func (c late) Err() error {
+	if *c.left--; *c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Wherever the time runs out, the run ends well with whole pairs, says where it stopped, and has stored all that.
+func TestOutOfTimeKeepsWholePairs(t *testing.T) {
+	g := standIns(t)
+	g.Graphs, g.Block = nil, 5*time.Millisecond
+	var stored Result
+	g.Store = func(r *Result) error { stored = *r; return nil }
+	pairs := map[int]int{0: 0, 3: 2, 6: 4} // single launches and sustained rounds together
+	for left, want := range pairs {
+		calls := left
+		r, err := g.Run(late{context.Background(), &calls})
+		if err != nil {
+			t.Fatal(left, err)
+		}
+		if r.Stopped == "" || stored.Stopped != r.Stopped || len(stored.Rows) != len(r.Rows) {
+			t.Errorf("%d: stopped %q, stored %q", left, r.Stopped, stored.Stopped)
+		}
+		got := 0
+		for _, row := range r.Rows {
+			got += len(row.Samples[0].Micros)
+			for _, s := range row.Samples {
+				if len(s.Micros) != len(row.Samples[0].Micros) {
+					t.Errorf("%d: half a pair in %+v", left, row)
+				}
+			}
+		}
+		if got != want || len(r.Summary()) != 2*len(r.Rows) {
+			t.Errorf("%d: %d pairs, want %d", left, got, want)
+		}
 	}
 }

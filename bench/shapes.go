@@ -50,7 +50,7 @@ func (s *session) shapes(ctx context.Context) error {
 	loaded := map[gemm.Config]contender{}
 	for _, x := range s.cfg.Shapes {
 		if err := ctx.Err(); err != nil {
-			return err
+			return fmt.Errorf("%w (at %s)", err, x.Name)
 		}
 		if done[x.Name] {
 			continue
@@ -96,6 +96,9 @@ func (s *session) named(x Shape, loaded map[gemm.Config]contender) error {
 	row.Recorded = times
 	if row.Samples, err = s.protocol.Single(append([]Side{ours}, peers...), s.cfg.Pairs, s.cfg.Idle); err != nil {
 		return err
+	}
+	if len(row.Samples[0].Micros) == 0 {
+		return nil // the time was out before the first pair
 	}
 	s.result.Rows = append(s.result.Rows, row)
 	r := Result{Rows: []Row{row}}

@@ -58,7 +58,7 @@ type Summary struct {
 	SlowestRank int     `json:"slowest_rank"` // the rank whose calls took longest in all: it waited most
 }
 
-// Summarize joins the ranks' meters by axes, operation and phase.
+// Summarize joins the ranks' meters by axes, operation and phase. A rank without a meter, as one that ran no step, adds nothing.
 func Summarize(meters []*Meter) []Summary {
 	type key struct {
 		axis, op, phase string
@@ -71,6 +71,9 @@ func Summarize(meters []*Meter) []Summary {
 	ranks := map[key][]rank{}
 	times := map[key][]time.Duration{}
 	for r, m := range meters {
+		if m == nil {
+			continue
+		}
 		for k, row := range m.Rows {
 			q := key{k.Axes, k.Kind.String(), k.Phase}
 			if ranks[q] == nil {

@@ -68,8 +68,22 @@ func NewLoader(c *Corpus, t *token.Tokenizer, p Pack) (*Loader, error) {
 // Packed returns what has been tokenized and given out so far.
 func (l *Loader) Packed() Packed { return l.packed }
 
-// Next returns the next global batch. After the last epoch it is io.EOF; a last batch that is not full ends in rows without labels.
+// Next returns the next global batch that has a label: one whose samples lie within long prompts teaches nothing, and its mean loss is 0 ÷ 0. After the last
+// epoch it is io.EOF; a last batch that is not full ends in rows without labels.
 func (l *Loader) Next() (*Batch, error) {
+	for first := l.start.Epoch; ; {
+		b, err := l.batch()
+		if err != nil || b.Tokens > 0 {
+			return b, err
+		}
+		if l.start.Epoch > first+1 {
+			return nil, invalid("", "no batch of a whole pass over the corpus has a label; hint: data with answers, or a longer seq")
+		}
+	}
+}
+
+// batch packs the next samples, whatever they are.
+func (l *Loader) batch() (*Batch, error) {
 	b := newBatch(l.pack.Batch, l.pack.Seq, l.pack.Segments)
 	for row := range b.B {
 		if l.given == l.window.samples {

@@ -354,3 +354,69 @@ func TestShardIsTheText(t *testing.T) {
 		t.Errorf("another tokenizer: %v", err)
 	}
 }
+
+// TestABatchWithoutALabelIsPassedOver packs short answers behind prompts that are longer than a batch: labels of both epochs are all given out, in batches
+// that each have one, and a cursor between them goes on alike. Answers without a token, as a shard may hold, are refused after a pass over all of them.
+func TestABatchWithoutALabelIsPassedOver(t *testing.T) {
+	tok := bytesOnly(t)
+	var lines strings.Builder
+	const n, seq = 9, 16
+	for i := range n {
+		fmt.Fprintf(&lines, `{"prompt": %q, "completion": "yes"}`+"\n", strings.Repeat("why? ", 40+7*i))
+	}
+	c := open(t, Config{Paths: []string{filepath.Join(folder(t, "a.jsonl", lines.String()), "a.jsonl")}, HoldOutEvery: -1})
+	p := Pack{Seq: seq, Batch: 2, Window: 64, Epochs: 2, Seed: 3}
+	l := loader(t, c, tok, p)
+	labels, rest := 0, 0
+	var at Cursor
+	for k := 0; ; k++ {
+		b, err := l.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil || b.Tokens == 0 {
+			t.Fatalf("batch %d: %d labels, %v", k, b.Tokens, err)
+		}
+		if labels += b.Tokens; k > 5 {
+			rest += b.Tokens
+		}
+		if k == 5 {
+			at = l.Cursor()
+		}
+	}
+	if want := 2 * n * len("yes|"); labels != want {
+		t.Errorf("%d labels, want %d", labels, want)
+	}
+	again := loader(t, c, tok, p)
+	if err := again.Seek(at); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range drain(t, again) {
+		rest -= b.Tokens
+	}
+	if rest != 0 {
+		t.Errorf("after the cursor %d labels are missing", rest)
+	}
+
+	mute := open(t, Config{Paths: []string{folder(t, "a.txt", strings.Repeat("only a prompt\n", 40))}, HoldOutEvery: -1})
+	for i := range mute.files {
+		mute.files[i].source = silent{mute.files[i].source}
+	}
+	if _, err := loader(t, mute, tok, Pack{Seq: seq, Batch: 2, Window: 64}).Next(); err == nil || !strings.Contains(err.Error(), "hint: data with answers") {
+		t.Errorf("a corpus without a label: %v", err)
+	}
+}
+
+// silent is a source whose text is all prompt.
+type silent struct{ source }
+
+func (s silent) read(at span) ([]document, []string, error) {
+	docs, dropped, err := s.source.read(at)
+	for i := range docs {
+		docs[i].open = true
+		for j := range docs[i].pieces {
+			docs[i].pieces[j].silent = true
+		}
+	}
+	return docs, dropped, err
+}

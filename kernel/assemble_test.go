@@ -29,3 +29,15 @@ func TestMainLoopIsTheShortestWithProducts(t *testing.T) {
 		t.Errorf("loop of %d instructions in straight code", n)
 	}
 }
+
+// What nvdisasm and ptxas print is read without a panic, whatever it is.
+func FuzzReadingAssemblerOutput(f *testing.F) {
+	f.Add(".L_x_1:\n /*0010*/ HGMMA ;\n /*0020*/ BRA `(.L_x_1) ;\n")
+	f.Add("Used 168 registers, 99999999999999999999 bytes spill stores\nC7510")
+	f.Fuzz(func(t *testing.T, s string) {
+		if n, fences := mainLoop(s); n < -1 || n > strings.Count(s, "\n")+1 || len(fences) > max(0, n) {
+			t.Errorf("loop of %d instructions, %d fences", n, len(fences))
+		}
+		parseLog(s)
+	})
+}

@@ -7,6 +7,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"heddle/parallel"
 	"heddle/param"
@@ -30,12 +31,13 @@ type Config struct {
 
 // Check refuses shapes that are no model.
 func (c Config) Check() error {
+	const wide, tiny = 1 << 24, 0x1p-126 // tiny: float32's smallest normal number
 	for _, x := range []struct {
-		name string
-		n    int
-	}{{"layers", c.Layers}, {"hidden", c.Hidden}, {"heads", c.Heads}, {"kv_heads", c.KV}, {"head_dim", c.Head}, {"mlp", c.MLP}, {"vocab", c.Vocab}} {
-		if x.n < 1 || x.n > 1<<24 {
-			return fmt.Errorf("model: %s is %d, want 1 or more", x.name, x.n)
+		name    string
+		n, most int
+	}{{"layers", c.Layers, 1 << 12}, {"hidden", c.Hidden, wide}, {"heads", c.Heads, wide}, {"kv_heads", c.KV, wide}, {"head_dim", c.Head, wide}, {"mlp", c.MLP, wide}, {"vocab", c.Vocab, wide}} {
+		if x.n < 1 || x.n > x.most {
+			return fmt.Errorf("model: %s is %d, want 1 to %d", x.name, x.n, x.most)
 		}
 	}
 	switch {
@@ -43,8 +45,14 @@ func (c Config) Check() error {
 		return fmt.Errorf("model: %d attention heads are not divisible by %d key/value heads; hint: use %d", c.Heads, c.KV, c.Heads/c.KV*c.KV+c.KV)
 	case c.Head%2 != 0:
 		return fmt.Errorf("model: head_dim is %d, rotary positions need an even one", c.Head)
-	case !(c.Eps > 0) || !(c.Theta > 0):
-		return fmt.Errorf("model: norm_eps %g and rope_theta %g must be positive", c.Eps, c.Theta)
+	case c.Heads*c.Head > wide:
+		return fmt.Errorf("model: %d attention heads of head_dim %d are %d wide, want at most %d", c.Heads, c.Head, c.Heads*c.Head, wide)
+	case !(c.Eps >= tiny) || !(c.Eps <= 1):
+		return fmt.Errorf("model: norm_eps is %g, want %g to 1; hint: 1e-6", c.Eps, tiny)
+	case !(c.Theta > 0) || math.IsInf(c.Theta, 0):
+		return fmt.Errorf("model: rope_theta is %g, want a positive number; hint: 10000", c.Theta)
+	case !(c.Std >= 0 && c.Std <= 10):
+		return fmt.Errorf("model: init_std is %g, want 0 to 10; hint: 0.02", c.Std)
 	}
 	return nil
 }

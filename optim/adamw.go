@@ -3,6 +3,7 @@
 package optim
 
 import (
+	"fmt"
 	"math"
 
 	"heddle/compute"
@@ -19,6 +20,23 @@ type Config struct {
 	Decay    float64 `yaml:"weight_decay" json:"weight_decay"`
 	DecayAll bool    `yaml:"decay_all" json:"decay_all"`
 	Clip     float64 `yaml:"clip" json:"clip"` // largest global gradient norm; 0: no clipping
+}
+
+// Check refuses values for which an update is no step downhill, or no number. An eps that float32 takes for 0 makes 0 ÷ 0 of a
+// gradient that was always 0, as that of padding is.
+func (c Config) Check() error {
+	const tiny = 0x1p-126 // float32's smallest normal number
+	switch {
+	case !(c.Beta1 >= 0 && c.Beta1 < 1) || !(c.Beta2 >= 0 && c.Beta2 < 1):
+		return fmt.Errorf("optim: beta1 %g and beta2 %g, want 0 or more and less than 1; hint: 0.9 and 0.95", c.Beta1, c.Beta2)
+	case !(c.Eps >= tiny) || !(c.Eps <= 1):
+		return fmt.Errorf("optim: eps is %g, want %g to 1; hint: 1e-8", c.Eps, tiny)
+	case !(c.Decay >= 0) || math.IsInf(c.Decay, 0):
+		return fmt.Errorf("optim: weight_decay is %g, want 0 or more; hint: 0.1", c.Decay)
+	case !(c.Clip >= 0) || math.IsInf(c.Clip, 0):
+		return fmt.Errorf("optim: clip is %g, want the largest norm of a gradient, or 0 for none; hint: 1", c.Clip)
+	}
+	return nil
 }
 
 // AdamW is one rank's optimiser.

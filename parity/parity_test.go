@@ -41,6 +41,26 @@ func TestCompareIsWithinTheLimitInFloat32(t *testing.T) {
 	}
 }
 
+// One token to a sequence: attention's weights are 1 whatever q and k are, so their gradients are nothing but rounding, which is no error.
+func TestCompareOfSequencesOfOneToken(t *testing.T) {
+	for _, on := range []train.Machine{{Type: tensor.F32, Threads: 1}, {Type: tensor.F64, Threads: 1}} {
+		for _, b := range []int{1, 2} {
+			in := NewInput(Tiny(), 2*b, 1, 1, 1)
+			schemes, err := Schemes([]string{"single", "dp2", "tp4", "fsdp2-tp2"}, in.Config, in.B, in.S)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Compare(t.Context(), in, schemes, on, func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range c.Broken() {
+				t.Errorf("%v, batch %d: %s", on.Type, in.B, x)
+			}
+		}
+	}
+}
+
 func TestBrokenNamesWhatIsBeyondALimit(t *testing.T) {
 	row := func() Row {
 		return Row{Scheme: "tp2", Measured: &Measured{GradErr: 1e-15, NormRatio: 1, Loss: 6}, Bytes: map[string]int64{"tp/all-reduce": 8},

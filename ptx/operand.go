@@ -105,6 +105,9 @@ func (o Op) Mnemonic() string { return mnemonic(ops[o].PTX) }
 // Has tells whether the table gives the opcode all these flags.
 func (o Op) Has(f isa.Flags) bool { return ops[o].Flags&f == f }
 
+// Blocks tells whether the instruction may wait.
+func (o Op) Blocks() bool { return o.Has(isa.Blocking) }
+
 // levelOf is the uniformity that the table forces on a result, and whether it does.
 func (o Op) levelOf() (Level, bool) {
 	for i, f := range [...]isa.Flags{isa.LevelLane, isa.LevelWarp, isa.LevelGroup, isa.LevelCTA, isa.LevelCluster, isa.LevelGrid} {

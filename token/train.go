@@ -16,6 +16,9 @@ type TrainOptions struct {
 // trainedWord caps the words that training looks at: a longer one is counted in pieces, so that one endless line cannot make training quadratic.
 const trainedWord = 512
 
+// LeastVocab is the smallest vocabulary that Train makes: every byte and one special token.
+const LeastVocab = 256 + 1
+
 // Train learns a byte-level BPE from documents (Sennrich et al. 2016, §3.2, over bytes as in Radford et al. 2019, §2.2): starting from single bytes, the most
 // frequent pair of neighbours within words becomes a token, again and again. Of equally frequent pairs the one of lowest ids goes first.
 //

@@ -1,12 +1,14 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"heddle/data"
 	"heddle/model"
 	"heddle/optim"
 	"heddle/parallel"
+	"heddle/token"
 )
 
 // Config is everything a run is made of. Default fills it; a file and flags change it.
@@ -61,30 +63,28 @@ func Default() Config {
 // Check refuses what cannot run before anything is read or allocated.
 func (c *Config) Check() (*parallel.Scheme, error) {
 	for _, x := range []struct {
-		name string
-		n    int
-	}{{"seq", c.Seq}, {"batch", c.Batch}, {"accumulate", c.Accumulate}, {"steps", c.Steps}} {
-		if x.n < 1 || x.n > 1<<30 {
-			return nil, fmt.Errorf("train: %s is %d, want 1 or more", x.name, x.n)
-		}
-	}
-	for _, x := range []struct {
-		name string
-		n    int
-	}{{"eval_every", c.EvalEvery}, {"samples", c.Samples}, {"trace_steps", c.TraceSteps}, {"save_every", c.SaveEvery}, {"keep", c.Keep}, {"schedule.warmup", c.Schedule.Warmup}} {
-		if x.n < 0 {
-			return nil, fmt.Errorf("train: %s is %d, want 0 or more", x.name, x.n)
+		name  string
+		n     int
+		least int
+	}{{"seq", c.Seq, 1}, {"batch", c.Batch, 1}, {"accumulate", c.Accumulate, 1}, {"steps", c.Steps, 1}, {"data.tokenizer_bytes", c.Data.TokenizerBytes, 1},
+		{"eval_every", c.EvalEvery, 0}, {"samples", c.Samples, 0}, {"trace_steps", c.TraceSteps, 0}, {"save_every", c.SaveEvery, 0}, {"keep", c.Keep, 0}, {"schedule.warmup", c.Schedule.Warmup, 0}} {
+		if x.n < x.least || x.n > most {
+			return nil, fmt.Errorf("train: %s is %d, want %d to %d", x.name, x.n, x.least, most)
 		}
 	}
 	switch {
 	case c.DType != "f32" && c.DType != "f64":
 		return nil, fmt.Errorf("train: dtype is %q, want f32 or f64", c.DType)
+	case c.Batch*c.Seq > mostTokens:
+		return nil, fmt.Errorf("train: a batch of %d sequences of %d tokens, want at most %d tokens in all; hint: more steps of a smaller batch", c.Batch, c.Seq, mostTokens)
 	case c.Batch%c.Accumulate != 0:
 		return nil, fmt.Errorf("train: batch of %d sequences is not divisible by accumulate %d", c.Batch, c.Accumulate)
 	case c.Schedule.Warmup >= c.Steps:
 		return nil, fmt.Errorf("train: schedule.warmup of %d leaves nothing of %d steps; hint: schedule.warmup=%d", c.Schedule.Warmup, c.Steps, c.Steps/10)
 	case !(c.Schedule.Peak > 0) || !(c.Schedule.Floor >= 0 && c.Schedule.Floor <= 1):
 		return nil, fmt.Errorf("train: schedule.lr %g must be positive and schedule.floor %g within 0 to 1", c.Schedule.Peak, c.Schedule.Floor)
+	case c.Data.HoldOutEvery < 0 || c.Data.HoldOutEvery == 1:
+		return nil, fmt.Errorf("train: data.hold_out_every is %d, which leaves nothing to evaluate or nothing to train on; hint: 2 or more, or 0 for every 50th file", c.Data.HoldOutEvery)
 	case c.EvalBytes < 0:
 		return nil, fmt.Errorf("train: eval_bytes is %d, want 0 or more", c.EvalBytes)
 	case c.Samples >= c.Seq:
@@ -98,15 +98,29 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 	if err := c.Model.Check(); err != nil {
 		return nil, err
 	}
-	if err := c.Recompute.Check(); err != nil {
+	if n := c.Model.Vocab; n < token.LeastVocab && c.Init == "" && c.Data.Tokenizer == "" {
+		return nil, fmt.Errorf("train: model.vocab is %d, want at least %d: every byte and a separator; hint: model.vocab=%d", n, token.LeastVocab, token.LeastVocab)
+	}
+	if err := errors.Join(c.Optim.Check(), c.Recompute.Check()); err != nil {
 		return nil, err
+	}
+	if n := c.Parallel.World(); n > mostRanks {
+		return nil, fmt.Errorf("train: %d ranks in one process, want at most %d; hint: smaller parallel.{dp,fsdp,pp,cp,tp}", n, mostRanks)
 	}
 	s, err := parallel.New(c.Parallel, parallel.Heads{G: c.Model.KV, R: c.Model.Rep()})
 	if err != nil {
 		return nil, err
 	}
+	c.Parallel = s.Layout // an axis that is left at 0 has one rank
 	return s, s.Fits(c.Batch/c.Accumulate, c.Seq, c.Model.MLP)
 }
+
+// Limits that keep products of sizes within int64: 2^30 steps of 2^26 tokens are 2^56.
+const (
+	most       = 1 << 30
+	mostTokens = 1 << 26
+	mostRanks  = 1 << 10
+)
 
 func (c *Config) corpus() (d data.Config, err error) {
 	d = data.Config{Paths: c.Data.Paths, Suffix: c.Data.Suffix, HoldOutEvery: c.Data.HoldOutEvery, Field: c.Data.Field,

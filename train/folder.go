@@ -28,14 +28,21 @@ type Folder struct {
 }
 
 // Create makes the folder, which must not exist yet, and writes what is known at the start.
-func Create(path, config string, args []string) (*Folder, error) {
-	if _, err := os.Stat(path); err == nil {
-		return nil, fmt.Errorf("train: %s exists already; hint: another --out", path)
+func Create(path, config string, args []string) (f *Folder, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, &Invalid{fmt.Errorf("train: the run's folder: %w; hint: another --out", err)}
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
+	if err := os.Mkdir(path, 0o755); errors.Is(err, os.ErrExist) { // of two runs that start at once, one makes it
+		return nil, &Invalid{fmt.Errorf("train: %s exists already; hint: another --out", path)}
+	} else if err != nil {
+		return nil, &Invalid{fmt.Errorf("train: the run's folder: %w; hint: another --out", err)}
 	}
-	f := &Folder{Path: path, start: time.Now(), last: time.Now()}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(path) // this call made it
+		}
+	}()
+	f = &Folder{Path: path, start: time.Now(), last: time.Now()}
 	host, _ := os.Hostname()
 	env := map[string]any{"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(), "host": host, "args": args, "start": f.start.UTC().Format(time.RFC3339)}
 	if err := f.write("config.yaml", func(w io.Writer) error { _, err := io.WriteString(w, config); return err }); err != nil {
@@ -44,7 +51,6 @@ func Create(path, config string, args []string) (*Folder, error) {
 	if err := f.write("env.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(env) }); err != nil {
 		return nil, err
 	}
-	var err error
 	if f.metrics, err = os.OpenFile(filepath.Join(path, "metrics.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}

@@ -72,6 +72,12 @@ func (j *Job) begin() (position, error) {
 	return at, nil
 }
 
+// Start is how far the job has come before it runs: steps and tokens.
+func (j *Job) Start() (step int, tokens int64, err error) {
+	at, err := j.begin()
+	return at.step, at.tokens, err
+}
+
 // saver is the job's writer of checkpoints, nil when it writes none.
 func (j *Job) saver() *saver {
 	if j.Config.SaveEvery == 0 || j.Checkpoints.Store.FS == nil {

@@ -36,9 +36,9 @@ type Evaluation struct {
 
 // Result is what a run leaves in memory.
 type Result struct {
-	Steps       int
-	Tokens      int64
-	Train       []Metrics
+	Steps       int        // done, those before a checkpoint included
+	Tokens      int64      // seen in them
+	Train       []Metrics  // of this process's steps
 	Eval        Evaluation // at the end; zero if the run was stopped
 	Stopped     bool       // before its last step
 	TrainTime   time.Duration
@@ -47,6 +47,16 @@ type Result struct {
 	Traces      []*trace.Recorder
 	Samples     []string
 	Weights     *Whole
+
+	before int64 // tokens seen before this process
+}
+
+// Rate is this process's tokens a second, 0 where it ran no step.
+func (r *Result) Rate() float64 {
+	if r.TrainTime <= 0 {
+		return 0
+	}
+	return float64(r.Tokens-r.before) / r.TrainTime.Seconds()
 }
 
 // Memory is the per-rank maximum of each category, in bytes, and the peak of each phase.
@@ -93,6 +103,7 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	if c := j.Checkpoints.From; c != nil {
 		defer c.Close()
 	}
+	res.Steps, res.Tokens, res.before = begin.step, begin.tokens, begin.tokens
 	saver := j.saver()
 	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
 	err = Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
@@ -119,10 +130,7 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		return nil
 	})
 	feed.stop() // a rank that failed reads no more
-	if err == nil {
-		err = feed.err
-	}
-	if err != nil {
+	if err = errors.Join(err, feed.err); err != nil {
 		return nil, err
 	}
 	res.Stopped = feed.stopped()
@@ -302,8 +310,8 @@ func (j *Job) feed(ctx context.Context, ranks, steps int) *feed {
 				return
 			}
 			b, err := j.Loader.Next()
-			if err != nil {
-				f.err = err
+			if err != nil { // the ranks stop after the batches they have: what they learned is saved
+				f.err, f.cut = err, true
 				return
 			}
 			after := j.Loader.Cursor()

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -45,8 +46,11 @@ func (t *trainer) step(b *data.Batch, micro int, lr float64) (loss, norm float64
 		d.AddInto(sum, t.model.Gradients(b, count))
 	}
 	mine := d.ReadPart(sum, 1)
-	total := t.model.Total(sum)
-	loss = d.Read(total, 1) / d.Read(count, 1)
+	total, labels := t.model.Total(sum), d.Read(count, 1)
+	if labels == 0 {
+		return 0, 0, errors.New("train: no token of the batch has a label; hint: mask fewer of them")
+	}
+	loss = d.Read(total, 1) / labels
 	norm = t.opt.Step(lr)
 	if !finite(loss) || !finite(norm) {
 		return loss, norm, t.blame(mine)

@@ -65,7 +65,7 @@ func (c *compareCmd) Run(ctx context.Context, env *cli.Env) error {
 		fmt.Fprintf(env.Err, "\r%60s\r", "")
 	}
 	if errors.Is(err, context.Canceled) {
-		return cli.Exitf(cli.Signal+2, "compare: stopped before scheme %d of %d", done+1, len(schemes))
+		return cli.Stopped(ctx, "compare: stopped before scheme %d of %d", done+1, len(schemes))
 	}
 	if err != nil {
 		return err

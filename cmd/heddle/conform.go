@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"time"
 
+	"heddle/cuda"
+	"heddle/internal/atomicfile"
 	"heddle/internal/cli"
-	"heddle/ptx"
 	"heddle/ptx/conform"
 	"heddle/ptx/emulate"
 )
@@ -16,134 +21,154 @@ type kernelsConformCmd struct {
 	Programs int           `default:"100" help:"Random programs of each family."`
 	First    int64         `default:"1" help:"Seed of the first."`
 	Device   int           `default:"0" help:"Which GPU."`
+	Record   string        `help:"Write what was answered to the random programs to this file, one JSON object a line."`
 	Alone    bool          `help:"Hold the emulator to the definitions and to itself only; no GPU."`
-	Limit    time.Duration `default:"9m" help:"End the process after this long."`
-	Stall    time.Duration `default:"60s" help:"End it when it is silent for this long."`
+	Limit    time.Duration `default:"9m" help:"Stop after this long."`
+	Stall    time.Duration `default:"30s" help:"Give a program up that is silent for this long."`
+	Part     string        `hidden:"" help:"Run this part alone, as a child."`
+	From     int           `hidden:"" help:"First program of the part."`
 }
 
 func (kernelsConformCmd) Help() string {
 	return `heddle kernels conform --alone
     TMA copies and matrix products on the emulator against their definitions,
     random programs under two schedules
-heddle kernels conform --programs 2000 --json
+heddle kernels conform --programs 2000 --record ptx/conform/testdata/h200.jsonl --json
     the same programs on the GPU and on the emulator: bits equal, approximations
-    within their ulps`
+    within their ulps
+
+A program that faults or hangs takes the process's GPU context with it; the rest goes on in a new process.`
 }
 
-type conformFamily struct {
-	Family   string   `json:"family"`
+type conformPart struct {
+	Part     string   `json:"part"`
 	Programs int      `json:"programs"`
 	Differ   int      `json:"differ"`
 	First    []string `json:"first_differences"` // up to five
 }
 
-func (f *conformFamily) count(err error) {
-	f.Programs++
-	if err == nil {
+func (p *conformPart) count(o conform.Outcome) {
+	p.Programs++
+	if o.Error == "" {
 		return
 	}
-	f.Differ++
-	if len(f.First) < 5 {
-		f.First = append(f.First, err.Error())
+	p.Differ++
+	if len(p.First) < 5 {
+		p.First = append(p.First, o.Error)
 	}
 }
 
 func (c *kernelsConformCmd) Run(ctx context.Context, env *cli.Env) error {
-	if c.Alone {
-		return c.compare(ctx, env, emulate.Emulator{Seed: 7, Async: emulate.Late}, "the emulator under another schedule")
+	suite := conform.Suite{Random: c.Programs, First: c.First}
+	if c.Part != "" {
+		return c.child(env, suite)
 	}
-	return supervise(ctx, env, c.Limit, c.Stall, func() error {
-		dev, run, err := openRunner(c.Device)
-		if err != nil {
+	if !c.Alone {
+		if _, err := cuda.Open(""); err != nil {
 			return absent(err)
 		}
-		return c.compare(ctx, env, run, dev.Name)
-	})
-}
-
-// compare runs every program on other and on the emulator.
-func (c *kernelsConformCmd) compare(ctx context.Context, env *cli.Env, other ptx.Runner, name string) error {
-	all := []*conformFamily{c.fixed(other, "copies"), c.fixed(other, "products")}
-	for _, family := range conform.Families() {
-		f, err := c.random(ctx, env, other, family)
-		if err != nil {
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
+	var all []*conformPart
+	answers, differ := []conform.Record{}, 0
+	for _, part := range suite.Parts() {
+		p := &conformPart{Part: part.Name, First: []string{}}
+		for from := 0; from < part.Count && ctx.Err() == nil; {
+			next := from
+			err := c.part(ctx, env, suite, part, from, func(o conform.Outcome) {
+				p.count(o)
+				next = o.Index + 1
+				if o.Sum != "" && part.Name != "copies" && part.Name != "products" {
+					answers = append(answers, conform.Record{Family: part.Name, Seed: c.First + int64(o.Index), Sum: o.Sum})
+				}
+			})
+			if err != nil && next == from && len(all) == 0 && from == 0 {
+				return err // not even the first program ran
+			}
+			if err != nil && next < part.Count { // it ended inside this program
+				p.count(conform.Outcome{Error: fmt.Sprintf("%s %d: %v", part.Name, next, err)})
+				next++
+			}
+			from = next
+		}
+		differ += p.Differ
+		all = append(all, p)
+		fmt.Fprintf(env.Err, "%s: %d programs, %d differ\n", p.Part, p.Programs, p.Differ)
+	}
+	if c.Record != "" {
+		if err := atomicfile.Write(atomicfile.OS{}, c.Record, func(w io.Writer) error { return writeRecords(w, answers) }); err != nil {
 			return err
 		}
-		all = append(all, f)
 	}
-	differ := 0
-	for _, f := range all {
-		differ += f.Differ
-	}
-	err := env.Emit(map[string]any{"compared_with": name, "families": all, "differ": differ}, func(w io.Writer) {
-		for _, f := range all {
-			fmt.Fprintf(w, "%-9s %6d programs, %d differ\n", f.Family, f.Programs, f.Differ)
-			for _, d := range f.First {
+	err := env.Emit(map[string]any{"parts": all, "differ": differ, "complete": ctx.Err() == nil}, func(w io.Writer) {
+		for _, p := range all {
+			fmt.Fprintf(w, "%-9s %6d programs, %d differ\n", p.Part, p.Programs, p.Differ)
+			for _, d := range p.First {
 				fmt.Fprintln(w, "   ", d)
 			}
 		}
 	})
-	if err == nil && differ > 0 {
-		return cli.Exitf(cli.Check, "kernels: %d programs differ from %s", differ, name)
+	switch {
+	case err != nil:
+		return err
+	case differ > 0:
+		return cli.Exitf(cli.Check, "kernels: %d programs differ", differ)
+	case ctx.Err() != nil:
+		return cli.Exitf(cli.Failed, "kernels: conform ran past its limit of %v", c.Limit)
 	}
+	return nil
+}
+
+func writeRecords(w io.Writer, all []conform.Record) error {
+	enc := json.NewEncoder(w)
+	for _, r := range all {
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part runs programs of a part until one is lost: in this process on the emulator alone, else in a child that owns a GPU context.
+func (c *kernelsConformCmd) part(ctx context.Context, env *cli.Env, s conform.Suite, part conform.Part, from int, each func(conform.Outcome)) error {
+	if c.Alone {
+		return s.Run(part, from, emulate.Emulator{Seed: 7, Async: emulate.Late}, emulate.Emulator{}, each)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	out, in := io.Pipe()
+	done := make(chan struct{})
+	go func() { // outcomes are counted while the child runs
+		defer close(done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var o conform.Outcome
+			if json.Unmarshal(lines.Bytes(), &o) == nil && o.Program != "" {
+				each(o)
+			}
+		}
+		io.Copy(io.Discard, out)
+	}()
+	err = watch(ctx, &cli.Env{In: env.In, Out: in, Err: env.Err}, c.Limit, c.Stall, self, "kernels", "conform", "--part", part.Name, "--from", strconv.Itoa(from),
+		"--programs", strconv.Itoa(c.Programs), "--first", strconv.FormatInt(c.First, 10), "--device", strconv.Itoa(c.Device))
+	in.Close()
+	<-done
 	return err
 }
 
-// fixed checks the programs that know their answer, on both.
-func (c *kernelsConformCmd) fixed(other ptx.Runner, family string) *conformFamily {
-	f := &conformFamily{Family: family, First: []string{}}
-	check := func(p conform.Program, err error) {
-		if err == nil {
-			err = p.Check(emulate.Emulator{})
-		}
-		if err == nil {
-			err = p.Check(other)
-		}
-		f.count(err)
+// child runs its part on a GPU and prints an outcome a line.
+func (c *kernelsConformCmd) child(env *cli.Env, s conform.Suite) error {
+	_, run, err := openRunner(c.Device)
+	if err != nil {
+		return absent(err)
 	}
-	if family == "copies" {
-		for _, p := range conform.Copies() {
-			check(p.Program())
+	enc := json.NewEncoder(env.Out)
+	for _, part := range s.Parts() {
+		if part.Name == c.Part {
+			return s.Run(part, c.From, run, emulate.Emulator{}, func(o conform.Outcome) { enc.Encode(o) })
 		}
-		check(conform.Exchange())
-		return f
 	}
-	for _, p := range conform.Products() {
-		check(p.Program())
-	}
-	check(conform.WarpProduct(c.First))
-	return f
-}
-
-// together is how many random programs make up a module: a device compiles them in one go.
-const together = 40
-
-func (c *kernelsConformCmd) random(ctx context.Context, env *cli.Env, other ptx.Runner, family string) (*conformFamily, error) {
-	f := &conformFamily{Family: family, First: []string{}}
-	for first := 0; first < c.Programs; first += together {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		m, programs := &ptx.Module{}, []conform.Program{}
-		for i := first; i < min(first+together, c.Programs); i++ {
-			p, err := conform.Random(family, c.First+int64(i))
-			if err != nil {
-				return nil, err
-			}
-			m.Entries = append(m.Entries, p.Entry)
-			programs = append(programs, p)
-		}
-		for _, p := range programs {
-			got, err := p.RunIn(m, other)
-			if err == nil {
-				var want []byte
-				if want, err = p.RunIn(m, emulate.Emulator{}); err == nil {
-					err = p.Same(got, want)
-				}
-			}
-			f.count(err)
-		}
-		fmt.Fprintf(env.Err, "%s: %d of %d, %d differ\n", family, f.Programs, c.Programs, f.Differ)
-	}
-	return f, nil
+	return cli.Exitf(cli.Usage, "kernels: conform has no part %q", c.Part)
 }

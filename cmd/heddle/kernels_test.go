@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,5 +47,22 @@ func TestKernelsEmulateTellsWhatHappened(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(out), &trial); err != nil || code != cli.OK || trial.Total == 0 || trial.Missed != 0 || trial.Mutants[0].Reported == "" {
 		t.Fatalf("got code %d, %v, stdout %q, stderr %q", code, err, out, errs)
+	}
+}
+
+func TestKernelsConformAloneAgrees(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "r.jsonl")
+	code, out, errs := command("kernels", "conform", "--alone", "--programs", "2", "--record", record, "--json")
+	var got struct {
+		Parts    []conformPart
+		Differ   int
+		Complete bool
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.OK || got.Differ != 0 || !got.Complete || len(got.Parts) < 8 {
+		t.Fatalf("got code %d, %v, stdout %q, stderr %q", code, err, out, errs)
+	}
+	b, err := os.ReadFile(record)
+	if err != nil || strings.Count(string(b), "\n") != 10 { // two of each of five exact families
+		t.Errorf("record %q, %v", b, err)
 	}
 }

@@ -43,10 +43,23 @@ func (versionCmd) Run(env *cli.Env) error {
 const version = "0.1.0"
 
 func main() {
-	// The first interrupt asks the verb to finish and save; after it the handler is removed, so that a second one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	// Caught, a closed pipe is an error of the write (run makes it none) and does not end a training whose talk nobody reads any more.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilSignal is a context that the first interrupt or termination ends, which asks the verb to finish and save. After it nobody catches them any more: a
+// second one ends the process at once.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-asked
+		signal.Stop(asked)
+		cancel(cli.Signaled(s.(syscall.Signal)))
+	}()
+	return ctx
 }
 
 // run is the whole command: tests call it with their own streams.
@@ -70,6 +83,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	k, err := parser.Parse(overridesFirst(args))
 	if exited >= 0 { // --help has printed and is done
 		return exited
+	}
+	if errors.Is(err, syscall.EPIPE) { // of help
+		return cli.OK
 	}
 	if err != nil {
 		return env.Report(&cli.Error{Code: cli.Usage, Err: err, Hint: helpFor(err)})

@@ -48,7 +48,7 @@ func (c *trainCmd) folder(job *train.Job, cfg train.Config, from cli.Origins, ar
 	if c.Resume == "" {
 		f, err := train.Create(cfg.Out, cli.PrintConfig(job.Config, from), args)
 		if err != nil {
-			return nil, err
+			return nil, exitOf(err)
 		}
 		return f, f.Save(job)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"heddle/internal/cli"
 	"heddle/train"
 )
@@ -19,7 +21,7 @@ import (
 type trainCmd struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides; --print-config lists the keys."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
-	Data        []string `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
+	Data        paths    `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
 	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
 	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed: accumulate, batch, data, dtype, model, optim, schedule (with steps), seed, seq, tokenizer."`
@@ -54,6 +56,9 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if c.DryRun {
 		return c.dryRun(env, cfg, from)
 	}
+	if err := c.before(cfg); err != nil {
+		return err
+	}
 	if len(cfg.Data.Paths) == 0 {
 		if cfg.Data.Paths, err = goroot(ctx); err != nil {
 			return err
@@ -64,6 +69,9 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return exitOf(err)
 	}
+	if ctx.Err() != nil {
+		return cli.Stopped(ctx, "train: stopped before the first step; nothing was written")
+	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))
 	}
@@ -72,11 +80,20 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	p.talk("%d parameters, %d ranks, run folder %s\n", job.Config.Model.Table(job.Scheme).Elems(), job.Scheme.Mesh.Size(), cfg.Out)
+	if p.first, p.before, err = job.Start(); err != nil {
+		return exitOf(err)
+	}
 	p.begin()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	var failed error
-	res, err := job.Run(ctx, func(e train.Event) {
+	res, err := job.Run(running, func(e train.Event) {
 		p.event(e)
-		failed = errors.Join(failed, folder.Add(e))
+		if failed == nil {
+			if failed = folder.Add(e); failed != nil { // a disk is full: save what there is, if that can be
+				stop()
+			}
+		}
 	})
 	p.end()
 	if err = errors.Join(err, failed); err != nil {
@@ -90,7 +107,7 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	if res.Stopped {
-		return cli.Exitf(cli.Signal+2, "stopped after step %d; the weights are saved", res.Steps)
+		return cli.Stopped(ctx, "train: stopped after step %d; the weights are saved", res.Steps)
 	}
 	return nil
 }
@@ -149,6 +166,51 @@ func fitDefaults(cfg *train.Config, from cli.Origins) {
 	if from["samples"] == "" && cfg.Samples >= cfg.Seq {
 		cfg.Samples, from["samples"] = cfg.Seq/2, "half of seq"
 	}
+}
+
+// before refuses what a long start would only find at its end: a folder that is there, a run that this machine cannot hold.
+func (c *trainCmd) before(cfg train.Config) error {
+	if cfg.Out != "" && c.Resume == "" {
+		if _, err := os.Lstat(cfg.Out); err == nil {
+			return cli.Exitf(cli.Invalid, "train: %s exists already; hint: another --out, or --resume=%s", cfg.Out, cfg.Out)
+		}
+	}
+	have := memory()
+	if have == 0 {
+		return nil
+	}
+	ranks, err := train.DryRun(cfg)
+	if err != nil {
+		return exitOf(err)
+	}
+	need := int64(0)
+	for _, m := range ranks {
+		need += int64(m.Peak)
+	}
+	if need > have {
+		const gib = 1 << 30
+		return &cli.Error{Code: cli.Invalid, Err: fmt.Errorf("train: all ranks together need about %.1f GiB, this machine has %.1f GiB free", float64(need)/gib, float64(have)/gib),
+			Hint: "--dry-run shows what needs it; accumulate, seq and the model make it smaller"}
+	}
+	return nil
+}
+
+// paths are files, folders and globs. An empty one, as of a shell's variable that is not set, is refused: it would stand for the default.
+type paths []string
+
+// Decode takes one flag's value; commas separate paths.
+func (p *paths) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("path", &text); err != nil {
+		return err
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		if one == "" {
+			return fmt.Errorf("an empty path in %q; hint: leave the flag out for the Go source tree", text)
+		}
+		*p = append(*p, one)
+	}
+	return nil
 }
 
 // goroot is the source tree of this machine's Go.

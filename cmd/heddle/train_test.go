@@ -122,7 +122,7 @@ func TestTrainRefusesWithoutWriting(t *testing.T) {
 		{"mlp", text, []string{"model.mlp=63"}, "use 62 or 64"},
 		{"sp without tp", text, []string{"parallel.tp=1"}, "no effect"},
 		{"sp without cp", text, []string{"parallel.sp=ulysses"}, "no effect"},
-		{"unknown key", text, []string{"paralel.tp=2"}, "hint: parallel"},
+		{"unknown key", text, []string{"paralel.tp=2"}, `"hint":"parallel"`},
 		{"not a number", text, []string{"steps=2.5"}, "whole number"},
 		{"leading zero", text, []string{"steps=010"}, "whole number"},
 		{"nan", text, []string{"schedule.lr=.nan"}, "want a number"},
@@ -145,7 +145,7 @@ func TestTrainRefusesWithoutWriting(t *testing.T) {
 
 func TestTrainRefusesAWorldThatIsNotTheProduct(t *testing.T) {
 	code, out, _ := command(append([]string{"--json", "train", "--nproc", "3", "--data", smallText(t, 60_000)}, small()...)...)
-	if code != cli.Invalid || !strings.Contains(out, "hint: --nproc 4") {
+	if code != cli.Invalid || !strings.Contains(out, `"hint":"--nproc 4`) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }
@@ -174,6 +174,16 @@ func TestConfigFileErrorsNameLineAndColumn(t *testing.T) {
 		"schedule:\n  lr: .inf\n":          "want a number",
 		"steps:\n":                         "no value",
 		"base: other.yaml\n":               "no such file",
+		"":                                 "is empty",
+		"# nothing\n":                      "is empty",
+		"base: [a]\n":                      ":1:7: base wants the path of one file",
+		"base: \"\"\n":                     ":1:7: base wants the path of one file",
+		"steps: !!str 4\n":                 "whole number",
+		"schedule: {lr: 1_000}\n":          "want a number",
+		"schedule: {lr: 0x1p-3}\n":         "want a number",
+		"schedule: {lr: 1e400}\n":          "want a number",
+		"schedule: {lr: 00.5}\n":           "want a number",
+		strings.Repeat("#\n", 600_000):     "more than 1048576 bytes",
 		"- 1\n":                            "keys and values",
 		"data:\n  paths: [a, b]\nseed: -1": "whole number of 0 or more",
 	} {

@@ -14,11 +14,13 @@ import (
 
 // trainPrinter is the subscriber that talks to people while a run goes on.
 type trainPrinter struct {
-	env   *cli.Env
-	start time.Time // of the run, then of training
-	total int
-	shown time.Time
-	open  bool // the last line has no newline yet
+	env    *cli.Env
+	start  time.Time // of the run, then of training
+	total  int
+	first  int   // steps done before this process
+	before int64 // tokens seen before it
+	shown  time.Time
+	open   bool // the last line has no newline yet
 }
 
 func (p *trainPrinter) talk(format string, args ...any) {
@@ -56,9 +58,9 @@ func (p *trainPrinter) event(e train.Event) {
 
 func (p *trainPrinter) step(s *train.Metrics) {
 	took := time.Since(p.start)
-	left := time.Duration(float64(took) / float64(s.Step) * float64(p.total-s.Step))
+	left := time.Duration(float64(took) / float64(s.Step-p.first) * float64(p.total-s.Step))
 	text := fmt.Sprintf("step %d/%d  loss %.4f  grad norm %.3f  lr %.2e  %s tok/s  %s left", s.Step, p.total, s.Loss, s.GradNorm, s.LR,
-		thousands(int64(float64(s.Tokens)/took.Seconds())), left.Round(time.Second))
+		thousands(int64(float64(s.Tokens-p.before)/took.Seconds())), left.Round(time.Second))
 	if p.env.Terminal {
 		fmt.Fprintf(p.env.Err, "\r\x1b[K%s", text)
 		p.open = true
@@ -71,7 +73,7 @@ func (p *trainPrinter) step(s *train.Metrics) {
 type trainSummary struct {
 	Steps       int            `json:"steps"`
 	Tokens      int64          `json:"tokens"`
-	TrainLoss   float64        `json:"train_loss"` // mean of the last tenth of the steps, nats a token
+	TrainLoss   *float64       `json:"train_loss"` // mean of the last tenth of this process's steps, nats a token; null where there were none
 	ValLoss     *float64       `json:"val_loss"`
 	ValBPB      *float64       `json:"val_bits_per_byte"`
 	ValBytes    int64          `json:"val_bytes"`
@@ -85,11 +87,15 @@ type trainSummary struct {
 }
 
 func summary(j *train.Job, r *train.Result, dir string) trainSummary {
-	s := trainSummary{Steps: r.Steps, Tokens: r.Tokens, TokensPerS: float64(r.Tokens) / r.TrainTime.Seconds(), Collectives: r.Collectives, Memory: r.Memory,
+	s := trainSummary{Steps: r.Steps, Tokens: r.Tokens, TokensPerS: r.Rate(), Collectives: r.Collectives, Memory: r.Memory,
 		Read: strings.TrimSpace(j.Corpus.Summary().String()), Packed: strings.TrimSpace(j.Loader.Packed().String()), RunDir: dir, Stopped: r.Stopped}
-	tail := r.Train[len(r.Train)-(len(r.Train)+9)/10:]
-	for _, m := range tail {
-		s.TrainLoss += m.Loss / float64(len(tail))
+	if n := len(r.Train); n > 0 {
+		mean := 0.0
+		tail := r.Train[n-(n+9)/10:]
+		for _, m := range tail {
+			mean += m.Loss / float64(len(tail))
+		}
+		s.TrainLoss = &mean
 	}
 	if !r.Stopped {
 		s.ValLoss, s.ValBPB, s.ValBytes = &r.Eval.Loss, &r.Eval.BitsPerByte, r.Eval.Bytes
@@ -99,7 +105,11 @@ func summary(j *train.Job, r *train.Result, dir string) trainSummary {
 
 func printSummary(w io.Writer, s trainSummary, j *train.Job, r *train.Result) {
 	fmt.Fprintf(w, "\n%s\n%s\n", s.Read, s.Packed)
-	fmt.Fprintf(w, "\ntrained %d steps on %s tokens at %s tok/s; loss %.4f nats a token (mean of the last tenth)\n", s.Steps, thousands(s.Tokens), thousands(int64(s.TokensPerS)), s.TrainLoss)
+	fmt.Fprintf(w, "\ntrained %d steps on %s tokens at %s tok/s", s.Steps, thousands(s.Tokens), thousands(int64(s.TokensPerS)))
+	if s.TrainLoss != nil {
+		fmt.Fprintf(w, "; loss %.4f nats a token (mean of the last tenth)", *s.TrainLoss)
+	}
+	fmt.Fprintln(w)
 	if s.ValLoss != nil {
 		fmt.Fprintf(w, "held out: %.4f nats a token, %.4f bits per byte of %s bytes\n", *s.ValLoss, *s.ValBPB, thousands(s.ValBytes))
 	}

@@ -116,22 +116,27 @@ func (l *Leaf) pass(m *meeting, o *comm.Op, s stage) error {
 	default:
 	}
 	if l.timer == nil {
-		l.timer = time.NewTimer(l.world.deadline)
-	} else {
-		l.timer.Reset(l.world.deadline)
+		l.timer = time.NewTimer(l.world.deadline / ticks)
 	}
 	defer l.timer.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-l.world.ended:
-		return l.world.cause
-	case <-l.timer.C:
-		err := l.world.late(m, o)
-		l.world.Abort(err)
-		return l.world.cause
+	for range ticks {
+		l.timer.Reset(l.world.deadline / ticks)
+		select {
+		case <-done:
+			return nil
+		case <-l.world.ended:
+			return l.world.cause
+		case <-l.timer.C:
+		}
 	}
+	err := l.world.late(m, o)
+	l.world.Abort(err)
+	return l.world.cause
 }
+
+// ticks are the parts of a deadline. However long a stopped process (Ctrl-Z, a debugger) sleeps, that is one tick for those who wait, and those who
+// are waited for have the others.
+const ticks = 10
 
 func (w *World) setPending(rank int, o *comm.Op) {
 	w.mu.Lock()

@@ -4,12 +4,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // Exit codes of the heddle command.
@@ -48,6 +50,20 @@ func Exitf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// Signaled is the cause that ends a context when the process is asked to stop.
+type Signaled syscall.Signal
+
+func (s Signaled) Error() string { return syscall.Signal(s).String() }
+
+// Stopped is an error of a verb that the context's end cut short; its code is 128 and the signal's number.
+func Stopped(ctx context.Context, format string, args ...any) error {
+	code := Signal + int(syscall.SIGINT)
+	if s, ok := errors.AsType[Signaled](context.Cause(ctx)); ok {
+		code = Signal + int(s)
+	}
+	return Exitf(code, format, args...)
+}
+
 // Exited is the exit code of a child process that has already said why.
 type Exited int
 
@@ -78,7 +94,7 @@ type Env struct {
 	emitted bool // Out has the result already: an error goes to Err, so that Out stays one JSON object
 }
 
-// Emit prints a result: v as one JSON object under --json, else whatever text writes.
+// Emit prints a result: v as one JSON object under --json, else whatever text writes. It returns the stream's first error.
 func (e *Env) Emit(v any, text func(w io.Writer)) error {
 	e.emitted = true
 	if e.JSON {
@@ -86,8 +102,24 @@ func (e *Env) Emit(v any, text func(w io.Writer)) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	}
-	text(e.Out)
-	return nil
+	out := &failing{w: e.Out}
+	text(out)
+	return out.err
+}
+
+// failing remembers the first error of a writer, which text written line by line would lose, and writes nothing after it.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	var n int
+	n, f.err = f.w.Write(p)
+	return n, f.err
 }
 
 // Report prints err for the user and returns its exit code. Under --json the error is a JSON object on Out,

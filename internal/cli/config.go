@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
-	"math"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,12 +63,19 @@ func (l *loader) file(path string, seen map[string]bool) error {
 		return fmt.Errorf("config: %w", err)
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.Size() > 1<<20 {
-		return fmt.Errorf("config: %s has %d bytes, want at most %d", path, st.Size(), 1<<20)
+	const most = 1 << 20
+	src, err := io.ReadAll(io.LimitReader(f, most+1)) // a pipe has no size to ask for
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
 	}
-	dec := yaml.NewDecoder(f)
+	if len(src) > most {
+		return fmt.Errorf("config: %s has more than %d bytes", path, most)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(src))
 	var doc, more yaml.Node
-	if err := dec.Decode(&doc); err != nil {
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return fmt.Errorf("config: %s is empty, want keys and values; hint: steps: 200", path)
+	} else if err != nil {
 		return fmt.Errorf("config: %s: %w", path, err)
 	}
 	if dec.Decode(&more) == nil {
@@ -78,6 +87,9 @@ func (l *loader) file(path string, seen map[string]bool) error {
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		if top.Content[i].Value == "base" {
+			if b := top.Content[i+1]; b.Kind != yaml.ScalarNode || b.Value == "" || b.Tag == "!!null" {
+				return fmt.Errorf("config: %s:%d:%d: base wants the path of one file", path, b.Line, b.Column)
+			}
 			if err := l.file(filepath.Join(filepath.Dir(path), top.Content[i+1].Value), seen); err != nil {
 				return err
 			}
@@ -131,9 +143,28 @@ func (l *loader) environ(environ []string) error {
 			if err := l.text(key, value, "$"+name); err != nil {
 				return err
 			}
+		} else if near := misspelt(name, names); near != "" {
+			return fmt.Errorf("config: $%s is no key; hint: %s", name, near)
 		}
 	}
 	return nil
+}
+
+// misspelt is the variable that name was most likely meant to be, "" where it is like none: it may be another program's.
+func misspelt(name string, names map[string]string) (near string) {
+	if !strings.HasPrefix(name, "HEDDLE_") {
+		return ""
+	}
+	best := 3
+	for n := range names {
+		if d := edits(name, n); d < best || d == best && n < near {
+			near, best = n, d
+		}
+	}
+	if best > 2 {
+		return ""
+	}
+	return near
 }
 
 // text sets one key from its YAML text.
@@ -168,6 +199,9 @@ func (l *loader) text(key, value, origin string) error {
 
 // field finds the struct field of a key and names the nearest where there is none.
 func field(v reflect.Value, key string) (reflect.Value, error) {
+	if key == "" {
+		return reflect.Value{}, fmt.Errorf("a key is empty; hint: key=value, as in parallel.tp=2")
+	}
 	best, distance := "", len(key)
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("yaml")
@@ -184,7 +218,10 @@ func field(v reflect.Value, key string) (reflect.Value, error) {
 	return reflect.Value{}, fmt.Errorf("%s is no key here; hint: %s", key, best)
 }
 
-var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+var (
+	integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	decimal = regexp.MustCompile(`^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
+)
 
 // set puts a node into a field without bending it.
 func set(f reflect.Value, n *yaml.Node) error {
@@ -194,7 +231,7 @@ func set(f reflect.Value, n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return fmt.Errorf("want one value")
 	}
-	text, quoted := n.Value, n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
+	text, quoted := n.Value, n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.TaggedStyle) != 0
 	if text == "" && !quoted && f.Kind() != reflect.String || n.Tag == "!!null" {
 		return fmt.Errorf("has no value")
 	}
@@ -224,7 +261,7 @@ func set(f reflect.Value, n *yaml.Node) error {
 		return nil
 	case reflect.Float64:
 		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || quoted || math.IsNaN(x) || math.IsInf(x, 0) || len(text) > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9' {
+		if err != nil || quoted || !decimal.MatchString(text) {
 			return fmt.Errorf("%q, want a number", text)
 		}
 		f.SetFloat(x)

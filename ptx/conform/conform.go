@@ -6,7 +6,9 @@ package conform
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 
@@ -59,6 +61,28 @@ func (p Program) Differ(a, b ptx.Runner) error {
 		return err
 	}
 	return p.Same(x, y)
+}
+
+// Record is what a device answered to a random program of an exact family.
+type Record struct {
+	Family string `json:"family"`
+	Seed   int64  `json:"seed"`
+	Sum    string `json:"sum"` // of the result, as Sum gives it
+}
+
+// Sum is a digest of a result in which every NaN is the same; a program whose floats may differ by ulps has none.
+func (p Program) Sum(out []byte) string {
+	if p.ULPs > 0 {
+		return ""
+	}
+	x := append([]byte{}, out...)
+	for i := 0; p.Floats && i+4 <= len(x); i += 4 {
+		if f := math.Float32frombits(binary.LittleEndian.Uint32(x[i:])); f != f {
+			binary.LittleEndian.PutUint32(x[i:], 0x7fffffff)
+		}
+	}
+	h := sha256.Sum256(x)
+	return hex.EncodeToString(h[:16])
 }
 
 // Same tells whether two results agree, and where they do not.

@@ -46,8 +46,9 @@ func addU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] + b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]+y[0], x[1]+y[1], x[2]+y[2], x[3]+y[3]
 		}
 		return
 	}
@@ -62,8 +63,9 @@ func subU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] - b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]-y[0], x[1]-y[1], x[2]-y[2], x[3]-y[3]
 		}
 		return
 	}
@@ -78,8 +80,9 @@ func mulU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] * b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]*y[0], x[1]*y[1], x[2]*y[2], x[3]*y[3]
 		}
 		return
 	}
@@ -110,8 +113,9 @@ func andU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] & b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]&y[0], x[1]&y[1], x[2]&y[2], x[3]&y[3]
 		}
 		return
 	}
@@ -126,8 +130,9 @@ func xorU32(w *warp, c *code) {
 	a, b := &w.r[c.a], &w.r[c.b]
 	if w.mask == allLanes {
 		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i] ^ b[i]
+		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
+			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
+			z[0], z[1], z[2], z[3] = x[0]^y[0], x[1]^y[1], x[2]^y[2], x[3]^y[3]
 		}
 		return
 	}

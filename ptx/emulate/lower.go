@@ -13,6 +13,7 @@ type code struct {
 	g    int32   // guard or condition; −1: none
 	jump int32
 
+	plain   bool      // neither guarded nor able to wait, and lanes need not be together
 	aligned bool      // a whole warp must execute it together
 	parts   *ptx.Line // end of a branch that may leave its lanes apart: where that stands
 }
@@ -72,6 +73,7 @@ func (m *machine) inst(in *ptx.Inst) {
 	if in.Guard.Valid() {
 		c.g = int32(in.Guard.Reg())
 	}
+	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks()
 	for _, s := range in.Src {
 		c.s = append(c.s, m.source(s))
 	}

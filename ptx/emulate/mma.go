@@ -58,6 +58,9 @@ func oddF32(p, q float64) float32 {
 		return f
 	}
 	b := math.Float32bits(f)
+	if f == 0 { // underflow: the odd neighbour of zero on the sum's side
+		return math.Float32frombits(math.Float32bits(float32(math.Copysign(0, s))) | 1)
+	}
 	if b&1 == 0 { // go to the odd neighbour on the side of the exact sum
 		above := float64(f) < s || float64(f) == s && (p-(s-q))+(q-(s-(s-q))) > 0
 		if above == (f > 0) {

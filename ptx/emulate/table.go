@@ -36,7 +36,8 @@ var table = [ptx.NumOps]op{
 	ptx.OpAddF32: float2(func(x, y float32) float32 { return x + y }), ptx.OpSubF32: float2(func(x, y float32) float32 { return x - y }),
 	ptx.OpMulF32: float2(func(x, y float32) float32 { return x * y }), ptx.OpDivF32: float2(func(x, y float32) float32 { return x / y }),
 	ptx.OpFmaF32: fmaF32, ptx.OpMinF32: float2(minF), ptx.OpMaxF32: float2(maxF),
-	ptx.OpNegF32: apply1(func(x uint32) uint32 { return x ^ 1<<31 }), ptx.OpAbsF32: apply1(func(x uint32) uint32 { return x &^ (1 << 31) }),
+	// Of a NaN the manual promises an unspecified NaN; an H200's neg gives the canonical one, and abs is its twin.
+	ptx.OpNegF32: float1(func(x float32) float32 { return -x }), ptx.OpAbsF32: float1(func(x float32) float32 { return f32(math.Float32bits(x) &^ (1 << 31)) }),
 	ptx.OpSqrtF32: float1(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
 	ptx.OpRcpF32:  approx(func(x float64) float64 { return 1 / x }), ptx.OpRsqrtF32: approx(func(x float64) float64 { return 1 / math.Sqrt(x) }),
 	ptx.OpEx2F32: approx(math.Exp2), ptx.OpLg2F32: approx(math.Log2),

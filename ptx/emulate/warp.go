@@ -93,34 +93,39 @@ func (m *machine) newWarp(t *cta, id, agents int) *warp {
 
 // run executes up to n steps and tells whether it got anywhere.
 func (w *warp) run(n int) bool {
-	moved := false
-	for ; n > 0 && !w.done; n-- {
-		w.at = w.pc
-		c := &w.m.code[w.pc]
+	code, executed := w.m.code, w.m.executed
+	left := n
+	for ; left > 0 && !w.done; left-- {
+		at := w.pc
+		w.at = at
+		c := &code[at]
 		w.pc++
-		w.m.executed[w.at]++
-		if c.aligned && w.wait == nil && !w.whole() {
+		switch {
+		case c.plain:
+			c.f(w, c)
+			executed[at]++
+			w.time++
 			continue
-		}
-		if c.g >= 0 && c.in != nil {
+		case c.aligned && w.wait == nil && !w.whole():
+			continue
+		case c.g >= 0 && c.in != nil:
 			open := w.mask
 			if w.mask &= w.p[c.g]; w.mask != 0 {
 				c.f(w, c)
 			}
 			w.mask = open
-		} else {
+		default:
 			c.f(w, c)
 		}
 		if w.wait != nil {
-			w.m.executed[w.at]--
-			w.pc = w.at
-			return moved
+			w.pc = at
+			break
 		}
-		w.m.counts.Steps++
+		executed[at]++
 		w.time++
-		moved = true
 	}
-	return moved
+	w.m.counts.Steps += int64(n - left)
+	return left < n
 }
 
 // sleep makes the instruction under way be tried again.
