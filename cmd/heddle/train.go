@@ -83,6 +83,9 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if p.first, p.before, err = job.Start(); err != nil {
 		return exitOf(err)
 	}
+	if c := job.Checkpoints.From; c != nil {
+		p.first = c.Step
+	}
 	p.begin()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
