@@ -56,7 +56,7 @@ func Default() Config {
 		Optim:     optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
 		Schedule:  optim.Schedule{Peak: 8e-3, Floor: 0.1, Warmup: 20},
 		Recompute: model.Policy{Mode: model.Selective, Every: 1},
-		Seq:       256, Batch: 8, Accumulate: 1, Steps: 200, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
+		Seq:       256, Batch: 8, Accumulate: 1, Steps: 360, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
 	}
 }
 
