@@ -48,6 +48,7 @@ type Device struct {
 	arena arena
 	phase string
 	layer int
+	since time.Time // start of the phase where it is recorded
 }
 
 // New makes the device of one rank.
@@ -60,8 +61,24 @@ func New(m *mesh.Mesh, rank int, t tensor.DType, leaf Leaf) *Device {
 // At names where the program is: phase "forward", "backward" or "optimizer", and the layer (-1: none). Calls are logged and
 // peaks are kept under that name.
 func (d *Device) At(phase string, layer int) {
+	if phase != d.phase {
+		d.endPhase()
+	}
 	d.phase, d.layer = phase, layer
 	d.arena.enter(phase)
+}
+
+// endPhase records the phase that ends, if it was recorded from its start, and starts the next one's clock.
+func (d *Device) endPhase() {
+	now := time.Now()
+	if d.Rec == nil {
+		d.since = time.Time{}
+		return
+	}
+	if d.phase != "" && !d.since.IsZero() {
+		d.Rec.Span("host", d.phase, d.since, now.Sub(d.since))
+	}
+	d.since = now
 }
 
 // Here is where the program is, as set by At.

@@ -180,9 +180,14 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		w.watch(step - w.first)
 		lr := schedule.At(step - 1)
+		began := w.rec.Now()
 		loss, norm, err := w.step(b.Batch, c.Accumulate, lr)
 		if err != nil {
 			return &StepError{Step: step, Err: err}
+		}
+		if w.Dev.Rec != nil {
+			w.Dev.At("", -1) // ends the last phase
+			w.rec.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
 		}
 		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
 		if w.lead {
@@ -343,8 +348,11 @@ type spans struct{ rec *trace.Recorder }
 
 func (s spans) Span(track, name string, start time.Time, d time.Duration) {
 	cat := trace.Kernel
-	if track == string(trace.Collectives) {
+	switch trace.Track(track) {
+	case trace.Collectives:
 		cat = trace.Collective
+	case trace.Host:
+		cat = trace.Phase
 	}
 	s.rec.Span(trace.Track(track), name, cat, start.UnixNano(), d.Nanoseconds())
 }

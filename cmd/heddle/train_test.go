@@ -77,6 +77,12 @@ func TestTrainLeavesAModelAndSaysWhatHappened(t *testing.T) {
 	if hfConfig, _ := os.ReadFile(filepath.Join(out, "model", "config.json")); strings.Contains(string(hfConfig), `"eos_token_id": null`) {
 		t.Errorf("config.json has no end of text: %s", hfConfig)
 	}
+	timeline, _ := os.ReadFile(filepath.Join(out, "trace.json"))
+	for what, want := range map[string]int{`"cat":"step"`: 2 * 4, `"name":"forward"`: 2 * 4, `"name":"backward"`: 2 * 4, `"name":"optimizer"`: 2 * 4} { // steps × ranks
+		if n := strings.Count(string(timeline), what); n != want {
+			t.Errorf("trace.json has %d of %s, want %d", n, what, want)
+		}
+	}
 	metrics, _ := os.ReadFile(filepath.Join(out, "metrics.jsonl"))
 	if n := strings.Count(string(metrics), "train/loss"); n != 4 {
 		t.Errorf("metrics.jsonl has %d steps, want 4", n)
