@@ -54,7 +54,7 @@ func Rooms() []Room {
 		{"checkpoint/gguf", "GGUF files, dequantised", "num model/hf", ""},
 		{"checkpoint/pretrained", "other people's models, folder or file, as one thing", "param model/hf checkpoint/safetensors checkpoint/gguf internal/atomicfile", ""},
 		{"sample", "continues text: batches, hooks, what every token was worth", "model num compute/cpu/vec", ""},
-		{"sample/cpu", "generation's forward pass on the CPU: packed weights, cached keys and values", "sample model/hf compute/cpu/blas compute/cpu/vec compute/cpu/attention", ""},
+		{"sample/cpu", "generation's forward pass on the CPU: packed weights, cached keys and values", "sample model model/hf compute compute/cpu/blas compute/cpu/vec compute/cpu/attention", ""},
 		{"report", "plots and pages from numbers", "trace trace/analyze", "gonum.org/v1/plot"},
 		{"train", "ranks, steps, the loop, the run folder", "model optim data checkpoint checkpoint/pretrained sample report comm/local comm/dry compute/cpu compute/dry trace internal/atomicfile", ""},
 		{"parity/formula", "closed forms of bytes and memory", "", ""},
