@@ -74,7 +74,7 @@ func every(t *testing.T) *ptx.Entry {
 	a.StoreF32x2([2]ptx.F32{g, g})
 	a.StoreU32x4([4]ptx.U32{u, u, u, u})
 	u = u.Add(a.LoadU32())
-	g = g.Add(a.LoadF32()).Add(a.LoadF32x4()[2])
+	g = g.Add(a.LoadF32()).Add(a.LoadF32x4()[2]).Add(a.LoadF32x2()[1])
 	at := p.At(w)
 	at.StoreU32(u)
 	at.StoreF32(g)

@@ -766,6 +766,14 @@ func (v SAddr) LoadF32x4() [4]F32 {
 	return [4]F32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
 }
 
+// LoadF32x2 reads 8 aligned bytes of shared memory.
+//
+// PTX ISA, Data Movement and Conversion: ld.shared.v2.f32
+func (v SAddr) LoadF32x2() [2]F32 {
+	r := values(v.k, OpLoadSF32x2, B32, 2, v.operand)
+	return [2]F32{{r[0]}, {r[1]}}
+}
+
 // StoreU32 writes 4 aligned bytes of shared memory.
 //
 // PTX ISA, Data Movement and Conversion: st.shared.u32

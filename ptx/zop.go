@@ -119,6 +119,7 @@ const (
 	OpLoadSU32            // ld.shared.u32
 	OpLoadSF32            // ld.shared.f32
 	OpLoadSF32x4          // ld.shared.v4.f32
+	OpLoadSF32x2          // ld.shared.v2.f32
 	OpStoreSU32           // st.shared.u32
 	OpStoreSF32           // st.shared.f32
 	OpStoreSF32x4         // st.shared.v4.f32
@@ -331,6 +332,7 @@ var ops = [NumOps]opInfo{
 	OpLoadSU32:         {Name: "LoadSU32", PTX: "ld.shared.u32 {d}, [{0}]", Flags: isa.Flags(0x840)},
 	OpLoadSF32:         {Name: "LoadSF32", PTX: "ld.shared.f32 {d}, [{0}]", Flags: isa.Flags(0x840)},
 	OpLoadSF32x4:       {Name: "LoadSF32x4", PTX: "ld.shared.v4.f32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x840)},
+	OpLoadSF32x2:       {Name: "LoadSF32x2", PTX: "ld.shared.v2.f32 {{d0}, {d1}}, [{0}]", Flags: isa.Flags(0x840)},
 	OpStoreSU32:        {Name: "StoreSU32", PTX: "st.shared.u32 [{0}], {1}", Flags: isa.Flags(0x80)},
 	OpStoreSF32:        {Name: "StoreSF32", PTX: "st.shared.f32 [{0}], {1}", Flags: isa.Flags(0x80)},
 	OpStoreSF32x4:      {Name: "StoreSF32x4", PTX: "st.shared.v4.f32 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x80)},

@@ -153,6 +153,7 @@ func memory() []Row {
 		{"LoadSU32", "SAddr.LoadU32() U32", "ld.shared.u32 {d}, [{0}]", ReadShared | LevelLane, sec, "reads 4 aligned bytes of shared memory."},
 		{"LoadSF32", "SAddr.LoadF32() F32", "ld.shared.f32 {d}, [{0}]", ReadShared | LevelLane, sec, "reads 4 aligned bytes of shared memory."},
 		{"LoadSF32x4", "SAddr.LoadF32x4() [4]F32", "ld.shared.v4.f32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", ReadShared | LevelLane, sec, "reads 16 aligned bytes of shared memory."},
+		{"LoadSF32x2", "SAddr.LoadF32x2() [2]F32", "ld.shared.v2.f32 {{d0}, {d1}}, [{0}]", ReadShared | LevelLane, sec, "reads 8 aligned bytes of shared memory."},
 		{"StoreSU32", "SAddr.StoreU32(x U32)", "st.shared.u32 [{0}], {1}", WriteShared, sec, "writes 4 aligned bytes of shared memory."},
 		{"StoreSF32", "SAddr.StoreF32(x F32)", "st.shared.f32 [{0}], {1}", WriteShared, sec, "writes 4 aligned bytes of shared memory."},
 		{"StoreSF32x4", "SAddr.StoreF32x4(x [4]F32)", "st.shared.v4.f32 [{0}], {{1}, {2}, {3}, {4}}", WriteShared, sec, "writes 16 aligned bytes of shared memory."},
