@@ -30,7 +30,7 @@ func Rooms() []Room {
 		{"ptx/emulate", "runs such programs on the CPU and finds their faults", "ptx tile num", ""},
 		{"ptx/conform", "small programs that pin instructions down, for any Runner", "ptx num", ""},
 		{"kernel", "what a kernel is, and parts that kernels share", "tile ptx num", ""},
-		{"kernel/all", "the explicit list of kernels", "kernel kernel/gemm kernel/row num", ""},
+		{"kernel/all", "the explicit list of kernels", "kernel kernel/gemm kernel/row kernel/elem kernel/attention num", ""},
 		{"kernel/", "kernels, by the shape of their loops", "kernel ptx num tile", ""},
 		{"internal/dl", "opens shared libraries and calls into them without cgo", "", "github.com/ebitengine/purego"},
 		{"cuda", "NVIDIA's driver from Go; runs ptx programs", "ptx internal/dl", ""},
