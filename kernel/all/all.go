@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/kernel"
+	"heddle/kernel/attention"
 	"heddle/kernel/elem"
 	"heddle/kernel/gemm"
 	"heddle/kernel/row"
@@ -41,6 +42,16 @@ func Kernels() []kernel.Kernel {
 	add("row-sum", "y = Σ of each row, f32, in a fixed order", func() (kernel.Built, error) { return row.NewSum() })
 	elements(add)
 	rows(add)
+	for _, t := range []num.DType{num.F32, num.BF16} {
+		for p := attention.Forward; p <= attention.KeyGrad; p++ {
+			add(fmt.Sprintf("attention-simple-%v-%v", strings.ReplaceAll(p.String(), "_", "-"), t), "causal attention on CUDA cores, heads of 128", func() (kernel.Built, error) {
+				return attention.NewSimple(attention.Config{Pass: p, D: 128, Type: t, Wide: true})
+			})
+		}
+		add(fmt.Sprintf("gemm-plain-%v", t), "C = A·Bᵀ on CUDA cores, any size", func() (kernel.Built, error) {
+			return gemm.NewPlain(gemm.PlainConfig{In: t, Out: t, TransB: true})
+		})
+	}
 	return all
 }
 
@@ -85,7 +96,9 @@ func rows(add func(name, doc string, build func() (kernel.Built, error))) {
 			return row.NewReduce(row.ReduceConfig{Term: row.Squares, Type: t, Wide: true})
 		})
 	}
-	add("reduce-last", "a sum of parts, added to a scalar", func() (kernel.Built, error) { return row.NewReduce(row.ReduceConfig{Type: num.F32, Wide: true, Last: true}) })
+	add("reduce-last", "a sum of parts, added to a scalar", func() (kernel.Built, error) {
+		return row.NewReduce(row.ReduceConfig{Type: num.F32, Wide: true, Last: true})
+	})
 	add("reduce-tokens", "the loss of tokens from their sums", func() (kernel.Built, error) { return row.NewReduce(row.ReduceConfig{Term: row.Tokens, Type: num.F32}) })
 	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns() })
 }
