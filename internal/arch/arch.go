@@ -33,6 +33,8 @@ func Rooms() []Room {
 		{"kernel/signature", "what a kernel accepts; handles that check and pack a launch", "num ptx", ""},
 		{"kernel/all", "the explicit list of kernels", "kernel kernel/gemm kernel/row num", ""},
 		{"kernel/", "kernels, by the shape of their loops", "kernel kernel/signature ptx num tile", ""},
+		{"kernel/all", "the explicit list of kernels", "kernel kernel/gemm kernel/row kernel/elem kernel/attention num", ""},
+		{"kernel/", "kernels, by the shape of their loops", "kernel ptx num tile", ""},
 		{"internal/dl", "opens shared libraries and calls into them without cgo", "", "github.com/ebitengine/purego"},
 		{"cuda", "NVIDIA's driver from Go; runs ptx programs", "ptx internal/dl", ""},
 		{"cuda/", "NVML, cuBLAS, CUPTI, NCCL through dlopen", "cuda internal/dl", ""},
