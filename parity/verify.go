@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"heddle/checkpoint"
+	"heddle/checkpoint/pretrained"
 	"heddle/checkpoint/safetensors"
 	"heddle/model"
 	"heddle/model/hf"
@@ -99,20 +99,17 @@ type peer struct {
 	ids    []int32
 	labels []int32
 	mask   []float32
-	model  *safetensors.Model
+	model  *pretrained.Model
 	file   *safetensors.File
 }
 
-func openPeer(dir string) (*peer, error) {
-	c, err := hf.Read(dir)
-	if err != nil {
+func openPeer(dir string) (p *peer, err error) {
+	p = &peer{dir: dir}
+	if p.model, err = pretrained.Open(dir); err != nil {
 		return nil, err
 	}
-	p := &peer{dir: dir}
-	if p.cfg, err = model.FromHF(c); err != nil {
-		return nil, err
-	}
-	if p.model, err = safetensors.OpenModel(dir); err != nil {
+	if p.cfg, err = model.FromHF(p.model.Config); err != nil {
+		p.model.Close()
 		return nil, err
 	}
 	if p.file, err = safetensors.Open(filepath.Join(dir, "expected.safetensors")); err != nil {
@@ -183,7 +180,7 @@ type answers struct {
 	logits       []float64
 	losses       [3]float64
 	norm         float64
-	grads, after map[string][]float64
+	grads, after map[string][]float64 // by our names
 }
 
 // peerSteps are the numbers of the peers' three steps: weight decay on all parameters.
@@ -196,7 +193,7 @@ func (a *answers) rank(r *train.Rank, p *peer, s *parallel.Scheme) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Shards.Load(checkpoint.HFSource(p.model)); err != nil {
+	if err := m.Shards.Load(p.model.Source()); err != nil {
 		return err
 	}
 	b := m.NewBatch(p.b, p.s, p.ids, p.labels, p.mask)
@@ -241,10 +238,10 @@ func (a *answers) keep(into map[string][]float64, r *train.Rank, m *model.Model,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range m.Shards.Pieces() {
-		if into[p.Row.HF] == nil {
-			into[p.Row.HF] = make([]float64, p.Row.Elems())
+		if into[p.Row.Name] == nil {
+			into[p.Row.Name] = make([]float64, p.Row.Elems())
 		}
-		whole, host := into[p.Row.HF], r.Dev.Download(of(p))
+		whole, host := into[p.Row.Name], r.Dev.Download(of(p))
 		m.Shards.Global(p, func(i, global int) {
 			if global < len(whole) {
 				whole[global] = host[i]
@@ -253,7 +250,33 @@ func (a *answers) keep(into map[string][]float64, r *train.Rank, m *model.Model,
 	}
 }
 
+// stored puts our parameters together as the peer's tensors: gpt2 keeps q, k and v in one.
+func (p *peer) stored(ours map[string][]float64) (map[string][]float64, error) {
+	out := map[string][]float64{}
+	for _, x := range p.model.Params {
+		if out[x.Name] == nil {
+			n := 1
+			for _, d := range x.Stored {
+				n *= d
+			}
+			out[x.Name] = make([]float64, n)
+		}
+		if ours[x.Ours()] == nil {
+			return nil, fmt.Errorf("parity: the model has no parameter %s (%s)", x.Ours(), x.Name)
+		}
+		hf.Scatter(x, out[x.Name], ours[x.Ours()])
+	}
+	return out, nil
+}
+
 func (p *peer) judge(v *Verification, got *answers) error {
+	var err error
+	if got.grads, err = p.stored(got.grads); err != nil {
+		return err
+	}
+	if got.after, err = p.stored(got.after); err != nil {
+		return err
+	}
 	logits, err := p.floats("logits")
 	if err != nil {
 		return err
