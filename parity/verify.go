@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -49,13 +50,22 @@ const (
 	limitRest               = 1e-3
 )
 
-// Within tells whether v keeps the rule.
-func (v *Verification) Within() bool {
-	limit, after := limitF64, limitAfterF64
-	if v.DType == "f32" {
-		limit, after = limitF32, limitAfterF32
+// Errors are v's errors by class.
+func (v *Verification) Errors() Errors {
+	return Errors{v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error, v.After.Error, v.Rest}
+}
+
+// Within tells whether v keeps the rule, or, where limit is not 0, whether no class is beyond it.
+func (v *Verification) Within(limit float64) bool {
+	after, rest := limit, limit
+	switch {
+	case limit != 0:
+	case v.DType == "f32":
+		limit, after, rest = limitF32, limitAfterF32, limitRest
+	default:
+		limit, after, rest = limitF64, limitAfterF64, limitRest
 	}
-	return max(v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error) <= limit && v.After.Error <= after && v.Rest <= limitRest
+	return max(v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error) <= limit && v.After.Error <= after && v.Rest <= rest
 }
 
 // Verify runs the model of a golden folder under a layout and compares logits, loss, gradients, their norm, and losses and
@@ -70,7 +80,7 @@ func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Fits(g.b, g.s, g.cfg.MLP); err != nil {
+	if err := errors.Join(s.Fits(g.b, g.s, g.cfg.MLP), g.cfg.Fits(g.s)); err != nil {
 		return nil, err
 	}
 	got := &answers{grads: map[string][]float64{}, after: map[string][]float64{}, logits: make([]float64, g.b*g.s*g.cfg.Vocab)}
