@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"time"
 
+	"heddle/checkpoint/pretrained"
+	"heddle/checkpoint/safetensors"
 	"heddle/internal/atomicfile"
 	"heddle/report"
 	"heddle/trace"
@@ -159,19 +161,11 @@ func (f *Folder) model(j *Job, r *Result) error {
 		return fmt.Errorf("train: %w", err)
 	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
-		table := j.Config.Model.Table(j.Scheme)
-		if err := r.Weights.WriteHF(filepath.Join(dir, "model.safetensors"), table); err != nil {
-			return err
-		}
 		config := j.Config.Model.ToHF(j.Config.Seq)
 		if end, ok := j.Tokenizer.Separator(); ok {
 			config.EOS = []int{int(end)} // what the model was trained to predict after a document
 		}
-		text, err := config.Encode()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
+		if err := pretrained.Write(dir, config, safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
 			return err
 		}
 		if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {

@@ -65,7 +65,7 @@ func Rooms() []Room {
 		{"rl", "rollouts, reinforcement, synchronous and not", "train sample rl/tasks rl/grpo checkpoint", ""},
 		{"rl/study", "does entropy betray a rollout's fate early enough to act", "rl rl/tasks report", ""},
 		{"parity/formula", "closed forms of bytes and memory", "", ""},
-		{"parity", "compares schemes with the truth and with peers", "train parity/formula num model/hf checkpoint/safetensors compute/dry comm/dry", ""},
+		{"parity", "compares schemes with the truth and with peers", "train parity/formula num model/hf checkpoint/safetensors checkpoint/pretrained compute/dry comm/dry", ""},
 		{"bench", "measuring protocol on a GPU, beside cuBLAS", "cuda cuda/cublas cuda/nvml kernel kernel/gemm kernel/all ptx tile", ""},
 		{"bench/", "benchmarks beside peers, and their results", "compute/cpu/blas compute/cpu/vec compute/cpu/attention trace trace/analyze trace/sqlite token ptx ptx/emulate kernel/all kernel/gemm", "github.com/ebitengine/purego modernc.org/sqlite"},
 		{"internal/cli", "printing, flags and configuration shared by the verbs", "", "go.yaml.in/yaml/v3"},
