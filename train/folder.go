@@ -16,8 +16,9 @@ import (
 	"heddle/trace"
 )
 
-// Folder is where a run leaves what it found: config.yaml, env.json, metrics.jsonl as it goes; at the end loss.svg,
-// trace.json and model/ with weights, configuration and tokenizer in Hugging Face's form.
+// Folder is where a run leaves what it found: config.yaml, env.json, metrics.jsonl as it goes, and checkpoints with about/,
+// which says what their weights belong to; at the end loss.svg, trace.json and model/ with weights, configuration and tokenizer
+// in Hugging Face's form.
 type Folder struct {
 	Path    string
 	metrics *os.File
@@ -163,20 +164,25 @@ func (f *Folder) model(j *Job, r *Result) error {
 		if err := r.Weights.WriteHF(filepath.Join(dir, "model.safetensors"), table); err != nil {
 			return err
 		}
-		config := j.Config.Model.ToHF(j.Config.Seq)
-		if end, ok := j.Tokenizer.Separator(); ok {
-			config.EOS = []int{int(end)} // what the model was trained to predict after a document
-		}
-		text, err := config.Encode()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
-			return err
-		}
-		if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
-			return err
-		}
-		return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
+		return j.about(dir)
 	})
+}
+
+// about writes what weights need to be read: config.json, tokenizer.json and tokenizer_config.json, in Hugging Face's form.
+func (j *Job) about(dir string) error {
+	config := j.Config.Model.ToHF(j.Config.Seq)
+	if end, ok := j.Tokenizer.Separator(); ok {
+		config.EOS = []int{int(end)} // what the model was trained to predict after a document
+	}
+	text, err := config.Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
+		return err
+	}
+	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
+		return err
+	}
+	return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
 }
