@@ -29,6 +29,7 @@ type commands struct {
 	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
 	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
+	Launch    launchCmd    `cmd:"" help:"The launch lab: host time, gaps and chains under every way of launching."`
 	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
