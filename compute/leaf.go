@@ -115,7 +115,8 @@ type AttentionSaved struct{ DO, Delta, Q, K, V, LSE, Pos tensor.Tensor }
 // are no padding.
 type Vocab struct{ Lo, Valid int }
 
-// Targets are the constants of the loss: labels and mask [B, S], count [] the global number of unmasked tokens.
+// Targets are the constants of the loss: labels and mask [B, S], count [] the global number of unmasked tokens. The mask may hold
+// any weights: that of the policy gradient is ∂loss/∂log-probability with its sign turned, and the count is then 1.
 type Targets struct{ Labels, Mask, Count tensor.Tensor }
 
 // Box is a box of Dims inside two dense tensors; Add accumulates.

@@ -73,7 +73,7 @@ func (d *Device) SumExp(logits, m, labels tensor.Tensor, v Vocab) tensor.Tensor 
 }
 
 // TokenLoss is the sum over unmasked tokens of log Σ exp − logit of the label, from reduced pieces; the result is a scalar, a
-// partial sum over every axis that shards tokens. mask [b,s] is 0 or 1.
+// partial sum over every axis that shards tokens. mask [b,s] is 0 or 1, or any weight of a token's loss.
 func (d *Device) TokenLoss(sp, mask tensor.Tensor) tensor.Tensor {
 	at := d.pointwise("token loss", "", "", sp, mask)
 	loss := d.New(d.Type, "", nil, at)

@@ -111,6 +111,11 @@ func (s *saved) tensors() []tensor.Tensor {
 // Gradients runs one micro-batch forward and backward: it adds its gradients to the shards and returns its part of the loss
 // sum, a scalar that is partial over tokenAxes. count is Count over all micro-batches of the step.
 func (m *Model) Gradients(b Batch, count tensor.Tensor) tensor.Tensor {
+	return m.gradients(b, count, nil)
+}
+
+// gradients is Gradients, or PolicyGradients where there is a weigh.
+func (m *Model) gradients(b Batch, count tensor.Tensor, weigh Weigh) tensor.Tensor {
 	d := m.dev
 	d.At("forward", -1)
 	step := d.Open()
@@ -123,7 +128,7 @@ func (m *Model) Gradients(b Batch, count tensor.Tensor) tensor.Tensor {
 	}
 	grads := m.Shards.OpenGrads(0)
 	gr := spread(m.Config.root(), grads.Rows)
-	loss, dx := m.lossAndGrad(w, gr, b, count, x)
+	loss, dx := m.lossAndGrad(w, gr, b, count, x, weigh)
 	for l := m.Config.Layers - 1; l >= 0; l-- {
 		dx = m.backwardLayer(l, dx, b.Pos, kept[l])
 	}
@@ -229,12 +234,15 @@ func (m *Model) backwardLayer(l int, dy, pos tensor.Tensor, s *saved) tensor.Ten
 }
 
 // lossAndGrad runs the head both ways, with the root's slots. x, the head's input, is freed.
-func (m *Model) lossAndGrad(w, gr []tensor.Tensor, b Batch, count, x tensor.Tensor) (loss, dx tensor.Tensor) {
+func (m *Model) lossAndGrad(w, gr []tensor.Tensor, b Batch, count, x tensor.Tensor, weigh Weigh) (loss, dx tensor.Tensor) {
 	d := m.dev
 	d.At("forward", -1)
 	sc := d.Open()
 	t := compute.Targets{Labels: b.Labels, Mask: b.Mask, Count: count}
 	loss, kept := m.head.Forward(w, x, t)
+	if weigh != nil {
+		t.Mask = m.weights(weigh, kept.sp, b.Mask)
+	}
 	d.At("backward", -1)
 	dx = m.head.Backward(w, gr, t, kept)
 	d.Close(sc, loss, dx)

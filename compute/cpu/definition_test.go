@@ -389,7 +389,7 @@ func checkLoss[T blas.Float](b *loops[T]) {
 	const rows, V = 6, 7
 	_, logits := b.draw("bsv", 1, rows, V)
 	labels, mask := b.ints([]int{1, rows}, 0, 6, 3, 4, -100, 5), b.empty("bs", 1, rows)
-	copy(data[T](mask), []T{1, 1, 0, 1, 0, 1})
+	copy(data[T](mask), []T{1, -2.5, 0, 0.25, 0, 1}) // a mask may weigh
 	count := b.empty("")
 	data[T](count)[0] = 4
 	wantLoss, wantGrad := 0.0, make([]float64, rows*V)
@@ -402,11 +402,11 @@ func checkLoss[T blas.Float](b *loops[T]) {
 			continue
 		}
 		label := int(tensor.View[int32](labels)[i])
-		wantLoss += math.Log(sum) - logits[i*V+label]
+		wantLoss += float64(on) * (math.Log(sum) - logits[i*V+label])
 		for j := range V {
-			wantGrad[i*V+j] = math.Exp(logits[i*V+j]) / sum / 4
+			wantGrad[i*V+j] = float64(on) * math.Exp(logits[i*V+j]) / sum / 4
 		}
-		wantGrad[i*V+label] -= 1.0 / 4
+		wantGrad[i*V+label] -= float64(on) / 4
 	}
 	halves := []compute.Vocab{{Lo: 0, Valid: 4}, {Lo: 4, Valid: 3}}
 	var part, m, sp [2]tensor.Tensor

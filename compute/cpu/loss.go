@@ -63,9 +63,9 @@ func (l *Leaf[T]) SumExp(sp, logits, m, labels tensor.Tensor, v compute.Vocab) {
 func (l *Leaf[T]) TokenLoss(loss, sp, mask tensor.Tensor) {
 	x := data[T](sp)
 	sum := 0.0
-	for i, on := range data[T](mask) {
-		if on != 0 {
-			sum += math.Log(float64(x[2*i])) - float64(x[2*i+1])
+	for i, weight := range data[T](mask) {
+		if weight != 0 {
+			sum += float64(weight) * (math.Log(float64(x[2*i])) - float64(x[2*i+1]))
 		}
 	}
 	data[T](loss)[0] = T(sum)
@@ -75,7 +75,7 @@ func (l *Leaf[T]) TokenLoss(loss, sp, mask tensor.Tensor) {
 func (l *Leaf[T]) LossBack(logits, m, sp tensor.Tensor, t compute.Targets, v compute.Vocab) {
 	x, n := data[T](logits), logits.Dim('v')
 	sums, label, mask := data[T](sp), tensor.View[int32](t.Labels), data[T](t.Mask)
-	each, tops := 1/data[T](t.Count)[0], data[T](m)
+	whole, tops := 1/data[T](t.Count)[0], data[T](m)
 	l.spread(len(tops), n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := x[i*n : i*n+n]
@@ -83,6 +83,7 @@ func (l *Leaf[T]) LossBack(logits, m, sp tensor.Tensor, t compute.Targets, v com
 				clear(row)
 				continue
 			}
+			each := whole * mask[i]
 			vec.ExpScale(row[:v.Valid], row[:v.Valid], tops[i], each/sums[2*i])
 			clear(row[v.Valid:])
 			if k := int(label[i]) - v.Lo; k >= 0 && k < v.Valid {

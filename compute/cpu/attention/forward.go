@@ -59,6 +59,8 @@ type forward[T Float] struct {
 	values     []T // [tiles] packed v
 	count      [forwardRows]int
 	kLen, vLen int
+	pages      [][]T // keys and values that are packed already (Cached); nil: this call packs them
+	group      int   // the key head at work, where there are pages
 	tile       blas.Params[T]
 	keyB, valB blas.PackedB[T]
 }
@@ -89,6 +91,9 @@ func (f *forward[T]) carve(mem []T) {
 	f.kLen, f.vLen = blas.PackedLen[T](f.pool, s.D, keyTile), blas.PackedLen[T](f.pool, keyTile, s.D)
 	f.scores, f.out = take(forwardRows*keyTile), take(forwardRows*s.D)
 	f.top, f.sum = take(forwardRows), take(forwardRows)
+	if f.pages != nil {
+		return
+	}
 	f.keys, f.values = take(kept(s)*f.kLen), take(kept(s)*f.vLen)
 }
 
@@ -119,7 +124,7 @@ func (f *forward[T]) head(b, g int) {
 		}
 		return
 	}
-	for j := 0; j < s.Sk; j += keyTile {
+	for j := 0; j < s.Sk && f.pages == nil; j += keyTile {
 		f.pack(b, g, j)
 	}
 	for i := 0; i < s.Sq; i += forwardRows {
@@ -146,6 +151,9 @@ func (f *forward[T]) pack(b, g, j int) {
 
 // packed points keyB and valB at the tile from key j.
 func (f *forward[T]) packed(j int) (k, v *blas.PackedB[T]) {
+	if f.pages != nil {
+		return f.paged(j / keyTile)
+	}
 	t, d, n := j/keyTile%kept(f.s), f.s.D, min(keyTile, f.s.Sk-j)
 	f.keyB.Reuse(f.pool, f.keys[t*f.kLen:(t+1)*f.kLen], d, n)
 	f.valB.Reuse(f.pool, f.values[t*f.vLen:(t+1)*f.vLen], n, d)
@@ -165,7 +173,7 @@ func (f *forward[T]) queries(w rows, g int) {
 		step = s.D
 	}
 	for j, last := 0, f.count[n-1]; j < last; j += keyTile {
-		if s.Sq == 1 {
+		if s.Sq == 1 && f.pages == nil {
 			f.pack(w.b, g, j)
 		}
 		k, v := f.packed(j)
@@ -219,6 +227,9 @@ func (f *forward[T]) store(w rows) {
 			continue
 		}
 		vec.Scale(o, 1/f.sum[r], f.out[r*s.D:][:s.D])
+		if f.pages != nil { // nobody goes backward from here
+			continue
+		}
 		f.t.LSE[at] = f.top[r] + T(math.Log(float64(f.sum[r])))
 	}
 }

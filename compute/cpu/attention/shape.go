@@ -18,8 +18,10 @@ type Shape struct {
 
 	// QPos are the positions of the queries, [Sq] for all sequences or [B, Sq];
 	// KPos those of the keys, [Sk]. Both rise within a sequence; nil means
-	// 0, 1, 2, …. A query attends to the keys at its own position and before.
+	// First, First+1, … for queries and 0, 1, 2, … for keys. A query attends to
+	// the keys at its own position and before.
 	QPos, KPos []int
+	First      int
 
 	QRow, KRow     int // elements from one token to the next in q, dq and in k, v, dk, dv; 0 means A·D and G·D
 	QBatch, KBatch int // elements from one sequence to the next; 0 means Sq·QRow and Sk·KRow
@@ -129,7 +131,7 @@ func checkOutput[T Float](s *Shape, o []T) {
 // visible is how many keys, from key 0, query i of sequence b attends to. from
 // is the answer for an earlier query, where the search starts.
 func (s *Shape) visible(b, i, from int) int {
-	at := i
+	at := s.First + i
 	if s.QPos != nil {
 		if len(s.QPos) > s.Sq {
 			i += b * s.Sq
