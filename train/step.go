@@ -37,7 +37,7 @@ func (t *trainer) step(b *data.Batch, micro int, lr float64) (loss, norm float64
 	batches := make([]model.Batch, micro)
 	for i := range batches {
 		p := b.Shard(i, micro)
-		batches[i] = t.model.NewBatch(p.B, p.S, p.IDs, p.Labels, p.Mask)
+		batches[i] = t.model.Put(model.Tokens{B: p.B, S: p.S, IDs: p.IDs, Labels: p.Labels, Mask: p.Mask, Segments: p.Segments})
 	}
 	t.model.Shards.ZeroGrads()
 	count := t.model.Count(batches...)
