@@ -36,7 +36,7 @@ func (w *warp) putP(d int32, t uint32) { w.p[d] = w.p[d]&^w.mask | t&w.mask }
 
 type op = func(*warp, *code)
 
-//go:generate go run ./gen
+//go:generate go run ../internal/lanes
 
 func mov(w *warp, c *code)   { w.put(c.d, &w.r[c.a]) }
 func mov64(w *warp, c *code) { w.put64(c.d, &w.d[c.a]) }
