@@ -25,7 +25,7 @@ func Rooms() []Room {
 		{"tile/", "pictures and test vectors of tile", "tile tile/draw tile/vector", ""},
 		{"mesh", "axes, ranks, places and the rule that joins them", "", ""},
 		{"ptx", "Hopper PTX as typed Go: builder, verifier, printer, Runner", "num tile ptx/internal/isa", ""},
-		{"ptx/internal/", "the instruction table and its generator", "ptx/internal/isa", ""},
+		{"ptx/internal/", "the instruction table, and what generates code from it and for the emulator", "ptx/internal/isa", ""},
 		{"ptx/conform", "random programs for card and emulator", "ptx ptx/emulate tile num", ""},
 		{"ptx/emulate", "runs such programs on the CPU and finds their faults", "ptx tile num", ""},
 		{"ptx/conform", "small programs that pin instructions down, for any Runner", "ptx num", ""},
