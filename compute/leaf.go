@@ -36,7 +36,8 @@ type Leaf interface {
 	// GELU: y = x·σ(2√(2/π)·(x + 0.044715·x³)), which is GPT-2's tanh form; GELUBack: dx = dy·GELU'(x).
 	GELU(y, x tensor.Tensor)
 	GELUBack(dx, dy, x tensor.Tensor)
-	// Attention: causal by pos; q, o [B, S, G, R, D], k, v [B, S, G, D], lse [B, S, G, R] natural log.
+	// Attention: q, o [B, S, G, R, D], k, v [B, S, G, D], lse [B, S, G, R] natural log. With pos [S] it is causal by pos; with
+	// pos [B, S] token i of a sequence sees tokens i−pos[b,i] … i.
 	Attention(o, lse, q, k, v, pos tensor.Tensor)
 	// Delta: delta[b,s,g,r] = Σ_d o·do.
 	Delta(delta, o, do tensor.Tensor)

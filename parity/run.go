@@ -98,11 +98,11 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 // gradient is one step without the optimiser, in micro-batches.
 func gradient(m *model.Model, r *train.Rank, in Input, micro int) (loss, norm float64) {
 	sc := r.Dev.Open()
-	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask}
+	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments}
 	batches := make([]model.Batch, micro)
 	for i := range batches {
 		b := whole.Shard(i, micro)
-		batches[i] = m.NewBatch(b.B, b.S, b.IDs, b.Labels, b.Mask)
+		batches[i] = m.Put(model.Tokens{B: b.B, S: b.S, IDs: b.IDs, Labels: b.Labels, Mask: b.Mask, Segments: b.Segments})
 	}
 	m.Shards.ZeroGrads()
 	count := m.Count(batches...)

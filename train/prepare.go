@@ -56,7 +56,7 @@ func Prepare(c Config, talk func(format string, args ...any)) (*Job, error) {
 		talk("the text yields a vocabulary of %d, fewer than %d\n", n, c.Model.Vocab)
 		j.Config.Model.Vocab = n
 	}
-	if j.Loader, err = data.NewLoader(j.Corpus, j.Tokenizer, data.Pack{Seq: c.Seq, Batch: c.Batch, Seed: c.Seed}); err != nil {
+	if j.Loader, err = data.NewLoader(j.Corpus, j.Tokenizer, data.Pack{Seq: c.Seq, Batch: c.Batch, Seed: c.Seed, Segments: c.Documents}); err != nil {
 		return nil, invalid(err)
 	}
 	if j.Eval, err = data.NewEval(j.Corpus, j.Tokenizer, data.EvalPack{Seq: c.Seq, Batch: c.Batch, Bytes: c.EvalBytes}); err != nil {
@@ -100,6 +100,9 @@ func (c *Config) dtype() tensor.DType {
 func DryRun(c Config) ([]compute.Memory, error) {
 	n := c.Batch * c.Seq
 	b := &data.Batch{B: c.Batch, S: c.Seq, IDs: make([]int32, n), Labels: make([]int32, n), Mask: make([]float32, n)}
+	if c.Documents {
+		b.Segments = make([]int32, n)
+	}
 	t, err := Try(c, Machine{Dry: true}, []*data.Batch{b}, nil)
 	if _, ok := errors.AsType[*Invalid](err); ok {
 		return nil, err

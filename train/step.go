@@ -44,7 +44,7 @@ func (t *trainer) whole(b *data.Batch, micro int, lr float64) (loss, norm float6
 	batches := make([]model.Batch, micro)
 	for i := range batches {
 		p := b.Shard(i, micro)
-		batches[i] = t.model.NewBatch(p.B, p.S, p.IDs, p.Labels, p.Mask)
+		batches[i] = t.model.Put(model.Tokens{B: p.B, S: p.S, IDs: p.IDs, Labels: p.Labels, Mask: p.Mask, Segments: p.Segments})
 	}
 	total, count := t.gradients(batches)
 	labels := d.Read(count, 1)
