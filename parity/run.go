@@ -42,7 +42,8 @@ type Options struct {
 	On    train.Machine
 	Alter func(*comm.Op) comm.Alteration // plants faults
 	Schedule
-	Steps int // timed repetitions; 0: one run, untimed
+	inOrder bool // units are gathered when they are used, and scattered at once
+	Steps   int  // timed repetitions; 0: one run, untimed
 }
 
 // Gradient runs one batch through a layout and collects the settled gradients of all ranks.
@@ -68,6 +69,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 			return err
 		}
 		m.Use(o.Recompute)
+		m.Shards.Ahead = !o.inOrder
 		if err := m.Shards.Load(in.Weights); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ type Machine struct {
 	Threads  int                       // of one rank; 0: cores ÷ ranks, at least 1
 	Deadline time.Duration             // of a collective; 0: 30 s
 	Wrap     func(comm.Leaf) comm.Leaf // tests: between group and leaf
+	Poison   bool                      // tests: memory is NaN until it is written and once it is freed
 	Sim      *local.Sim                // tests: ranks take turns, as a seed says; nil: they run as they like
 }
 
@@ -69,7 +70,7 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 			defer world.Exit(r)
 			pool := blas.NewPool(threads)
 			defer pool.Close()
-			dev := compute.New(m, r, on.Type, cpuLeaf(on.Type, pool))
+			dev := compute.New(m, r, on.Type, on.cpu(pool))
 			err := guard(r, func() error { return body(&Rank{r, dev, comm.New(dev, on.leaf(world.Leaf(r)))}) })
 			if err != nil {
 				world.Abort(err)
@@ -87,11 +88,15 @@ func (on Machine) leaf(l comm.Leaf) comm.Leaf {
 	return l
 }
 
-func cpuLeaf(t tensor.DType, pool *blas.Pool) compute.Leaf {
-	if t == tensor.F64 {
-		return cpu.New[float64](pool)
+func (on Machine) cpu(pool *blas.Pool) compute.Leaf {
+	if on.Type == tensor.F64 {
+		l := cpu.New[float64](pool)
+		l.Poison = on.Poison
+		return l
 	}
-	return cpu.New[float32](pool)
+	l := cpu.New[float32](pool)
+	l.Poison = on.Poison
+	return l
 }
 
 // guard turns a panic of the engine into an error: a fault in shapes or places, an aborted collective, or a bug with its
