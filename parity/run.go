@@ -13,6 +13,7 @@ import (
 	"heddle/model"
 	"heddle/parallel"
 	"heddle/param"
+	"heddle/tensor"
 	"heddle/train"
 )
 
@@ -100,18 +101,8 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 // gradient is one step without the optimiser, in micro-batches.
 func gradient(m *model.Model, r *train.Rank, in Input, micro int) (loss, norm float64) {
 	sc := r.Dev.Open()
-	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments}
-	batches := make([]model.Batch, micro)
-	for i := range batches {
-		b := whole.Shard(i, micro)
-		batches[i] = m.Put(model.Tokens{B: b.B, S: b.S, IDs: b.IDs, Labels: b.Labels, Mask: b.Mask, Segments: b.Segments})
-	}
 	m.Shards.ZeroGrads()
-	count := m.Count(batches...)
-	sum := m.Gradients(batches[0], count)
-	for _, b := range batches[1:] {
-		r.Dev.AddInto(sum, m.Gradients(b, count))
-	}
+	sum, count := accumulate(m, r, in, micro)
 	sum = m.Total(sum)
 	r.Dev.At("optimizer", -1)
 	m.Shards.Settle()
@@ -120,6 +111,22 @@ func gradient(m *model.Model, r *train.Rank, in Input, micro int) (loss, norm fl
 	norm = math.Sqrt(r.Dev.Read(sq, 0))
 	r.Dev.Close(sc)
 	return loss, norm
+}
+
+// accumulate adds up the gradients of all micro-batches; it returns the summed loss and the number of labels.
+func accumulate(m *model.Model, r *train.Rank, in Input, micro int) (sum, count tensor.Tensor) {
+	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments}
+	batches := make([]model.Batch, micro)
+	for i := range batches {
+		b := whole.Shard(i, micro)
+		batches[i] = m.Put(model.Tokens{B: b.B, S: b.S, IDs: b.IDs, Labels: b.Labels, Mask: b.Mask, Segments: b.Segments})
+	}
+	count = m.Count(batches...)
+	sum = m.Gradients(batches[0], count)
+	for _, b := range batches[1:] {
+		r.Dev.AddInto(sum, m.Gradients(b, count))
+	}
+	return sum, count
 }
 
 // collector joins the ranks' pieces of gradients.
