@@ -23,6 +23,7 @@ const (
 type meeting struct {
 	mu     sync.Mutex
 	ops    []*comm.Op
+	next   []stage // the stage that each has not reached yet
 	gone   int
 	stages [stages]struct {
 		arrived int
@@ -47,7 +48,7 @@ func (w *World) meeting(o *comm.Op) *meeting {
 	defer w.mu.Unlock()
 	m := w.meetings[k]
 	if m == nil {
-		m = &meeting{ops: make([]*comm.Op, len(o.Ranks))}
+		m = &meeting{ops: make([]*comm.Op, len(o.Ranks)), next: make([]stage, len(o.Ranks))}
 		for s := range m.stages {
 			m.stages[s].done = make(chan struct{})
 		}
@@ -60,7 +61,7 @@ func (w *World) meeting(o *comm.Op) *meeting {
 func (w *World) post(o *comm.Op) {
 	m := w.meeting(o)
 	w.mu.Lock()
-	m.ops[o.Me] = o
+	m.ops[o.Me], m.next[o.Me] = o, posted+1
 	w.past[o.Ranks[o.Me]].add(call{Signature: o.Signature(), axes: o.Axes}, o.Uneven)
 	w.mu.Unlock()
 	if !m.count(posted) {
@@ -78,7 +79,11 @@ func (w *World) post(o *comm.Op) {
 	close(m.stages[posted].done)
 }
 
-func (m *meeting) arrive(s stage) {
+// arrive notes that o's rank has reached a stage, and waits for the others to.
+func (w *World) arrive(m *meeting, o *comm.Op, s stage) {
+	w.mu.Lock()
+	m.next[o.Me], w.past[o.Ranks[o.Me]].stage = s+1, s
+	w.mu.Unlock()
 	if m.count(s) {
 		close(m.stages[s].done)
 	}
@@ -90,6 +95,12 @@ func (m *meeting) count(s stage) bool {
 	defer m.mu.Unlock()
 	m.stages[s].arrived++
 	return m.stages[s].arrived == len(m.ops)
+}
+
+// absent tells whether the i-th rank of o has not reached a stage. It needs w.mu.
+func (w *World) absent(o *comm.Op, s stage, i int) bool {
+	m := w.meetings[w.key(o)]
+	return m != nil && m.next[i] <= s
 }
 
 // complete tells whether every rank has reached a stage.

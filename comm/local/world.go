@@ -111,6 +111,9 @@ func (l *Leaf) Start(o *comm.Op) {
 		}
 	}
 	l.world.post(o)
+	if l.own != nil && l.own.twice == o {
+		l.world.post(l.own.second)
+	}
 }
 
 // Wait moves the data once every rank has posted.
@@ -120,15 +123,15 @@ func (l *Leaf) Wait(o *comm.Op) error {
 	}
 	err := l.finish(o)
 	if err == nil && l.own != nil && l.own.twice == o {
-		err = l.again(o)
+		err = l.finish(l.own.second)
 	}
 	return err
 }
 
 func (l *Leaf) finish(o *comm.Op) error {
 	w := l.world
-	w.waits(l.rank, o)
-	defer w.waits(l.rank, nil)
+	w.waits(l.rank, o, posted)
+	defer w.waits(l.rank, nil, posted)
 	m := w.meeting(o)
 	if err := l.pass(m, o, posted); err != nil {
 		return err
@@ -139,13 +142,13 @@ func (l *Leaf) finish(o *comm.Op) error {
 	}
 	o.Received = move(o, m.ops, first)
 	if o.Kind == comm.AllReduceSum || o.Kind == comm.AllReduceMax { // each chunk is reduced; now gather the others'
-		m.arrive(reduced)
+		w.arrive(m, o, reduced)
 		if err := l.pass(m, o, reduced); err != nil {
 			return err
 		}
 		o.Received += move(o, m.ops, second)
 	}
-	m.arrive(read)
+	w.arrive(m, o, read)
 	if err := l.pass(m, o, read); err != nil { // nobody reads this rank's memory any more
 		return err
 	}
@@ -202,10 +205,10 @@ func (l *Leaf) take(m *meeting, o *comm.Op, s stage) error {
 	return w.cause
 }
 
-// waits notes what a rank waits for, nil when it goes on.
-func (w *World) waits(rank int, o *comm.Op) {
+// waits notes what a rank waits for, nil when it goes on: that all reach a stage of o.
+func (w *World) waits(rank int, o *comm.Op, s stage) {
 	w.mu.Lock()
-	if w.past[rank].op = o; o != nil {
+	if w.past[rank].op, w.past[rank].stage = o, s; o != nil {
 		w.past[rank].add(call{Signature: o.Signature(), axes: o.Axes, waits: true}, o.Uneven)
 	}
 	w.mu.Unlock()
