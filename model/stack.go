@@ -97,8 +97,8 @@ func (m *Model) NewBatch(b, s int, ids, labels []int32, mask []float32) Batch {
 	return Batch{
 		IDs:    put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(ids[i]) }),
 		Labels: put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(labels[i]) }),
-		Mask:   put(m.dev.Type, "bs", []int{b, s}, at, func(i int) float64 { return float64(mask[i]) }),
-		Pos:    put(m.dev.Type, "s", []int{s}, m.Scheme.Positions(), func(i int) float64 { return float64(i) }),
+		Mask:   put(m.dev.Type.Wide(), "bs", []int{b, s}, at, func(i int) float64 { return float64(mask[i]) }),
+		Pos:    put(m.dev.Type.Wide(), "s", []int{s}, m.Scheme.Positions(), func(i int) float64 { return float64(i) }),
 	}
 }
 
@@ -111,7 +111,7 @@ func (m *Model) tokenAxes() mesh.Set { return m.Scheme.Data | m.Scheme.CP.KV | m
 // Count is the global number of unmasked tokens of the batches, a constant that every rank holds.
 func (m *Model) Count(batches ...Batch) tensor.Tensor {
 	m.dev.At("forward", -1)
-	n := m.dev.NewIn(compute.Constant, m.dev.Type, "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
+	n := m.dev.NewIn(compute.Constant, m.dev.Type.Wide(), "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
 	sc := m.dev.Open()
 	m.dev.Zero(n)
 	for _, b := range batches {
