@@ -29,6 +29,7 @@ type commands struct {
 	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
 	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
+	RL        rlCmd        `cmd:"" name:"rl" help:"Reinforce a model on tasks that a program can check; study its rollouts."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
