@@ -12,13 +12,14 @@ type Runner struct {
 	dev       *Device
 	stream    *Stream
 	cache     *Cache
+	modules   map[string]*Module       // by PTX text: a module of many entries is loaded once
 	functions map[string]*Function     // by PTX text and entry
 	entries   map[*ptx.Entry]*Function // the same, for entries met before: an Entry never changes
 }
 
 // NewRunner makes a runner on a stream of the device, which must be bound to the calling thread in every call.
 func NewRunner(dev *Device, s *Stream, cache *Cache) *Runner {
-	return &Runner{dev: dev, stream: s, cache: cache, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
+	return &Runner{dev: dev, stream: s, cache: cache, modules: map[string]*Module{}, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
 }
 
 // Run executes one launch as ptx.Runner says: buffers with Data travel to the device and back, the others stay where they are.
@@ -89,11 +90,22 @@ func (r *Runner) prepare(m *ptx.Module, l ptx.Launch, args *ptx.Args, place map[
 	if e == nil {
 		return nil, fmt.Errorf("cuda: the module has no entry %q", l.Entry)
 	}
-	l, err := e.Check(l, args)
+	f, err := r.function(m, e)
 	if err != nil {
 		return nil, err
 	}
-	f, err := r.function(m, e)
+	return r.lay(f, e, l, args, place, nil)
+}
+
+// PrepareText lays out a launch of an entry whose text the caller compiled himself: the entry's own, or that with additions that leave its parameters where they are. Buffers live on
+// the device. extra adds arguments behind the entry's own; it may be nil.
+func (r *Runner) PrepareText(f *Function, e *ptx.Entry, l ptx.Launch, args *ptx.Args, extra func(*Args)) (*Prepared, error) {
+	return r.lay(f, e, l, args, nil, extra)
+}
+
+// lay puts a launch of an entry into the driver's terms.
+func (r *Runner) lay(f *Function, e *ptx.Entry, l ptx.Launch, args *ptx.Args, place map[*ptx.Buffer]Ptr, extra func(*Args)) (*Prepared, error) {
+	l, err := e.Check(l, args)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +122,9 @@ func (r *Runner) prepare(m *ptx.Module, l ptx.Launch, args *ptx.Args, place map[
 		if err := r.argument(out, args.At(i), place); err != nil {
 			return nil, fmt.Errorf("%w (parameter %s of %s)", err, e.Params[i].Name, e.Name)
 		}
+	}
+	if extra != nil {
+		extra(out)
 	}
 	// The cluster is the entry's own directive (.reqnctapercluster); naming it again in the launch would only allow a contradiction.
 	return f.Prepare(Launch{Grid: dim(l.Grid), Block: dim(l.Block), Shared: l.Shared, PDL: l.PDL}, out)
@@ -128,9 +143,13 @@ func (r *Runner) function(m *ptx.Module, e *ptx.Entry) (*Function, error) {
 		r.entries[e] = f
 		return f, nil
 	}
-	loaded, err := r.dev.Compile(text, r.cache)
-	if err != nil {
-		return nil, err
+	loaded := r.modules[text]
+	if loaded == nil {
+		var err error
+		if loaded, err = r.dev.Compile(text, r.cache); err != nil {
+			return nil, err
+		}
+		r.modules[text] = loaded
 	}
 	f, err := loaded.Function(e.Name)
 	if err == nil {

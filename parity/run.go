@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -49,7 +50,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Fits(in.B, in.S, in.Config.MLP); err != nil {
+	if err := errors.Join(s.Fits(in.B, in.S, in.Config.MLP), in.Config.Fits(in.S)); err != nil {
 		return nil, err
 	}
 	res := &Result{Grads: map[string][]float64{}, Ranks: make([]RankResult, s.Mesh.Size())}

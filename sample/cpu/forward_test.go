@@ -1,8 +1,11 @@
 package cpu_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"heddle/checkpoint/pretrained"
@@ -61,25 +64,9 @@ func source(c hf.Config) param.Source {
 }
 
 // trained are the logits [S, V] of the training engine on one rank.
-func trained(t *testing.T, c hf.Config, src param.Source, ids []int32) []float64 {
+func trained(t *testing.T, c hf.Config, src param.Source, ids []int32) (out []float64) {
 	t.Helper()
-	cfg, err := model.FromHF(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := parallel.New(parallel.Layout{}, parallel.Heads{G: cfg.KV, R: cfg.Rep()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []float64
-	err = train.Ranks(s.Mesh, train.Machine{Type: tensor.F32, Threads: 2}, func(r *train.Rank) error {
-		m, err := model.New(cfg, s, r.Dev, r.Grp)
-		if err != nil {
-			return err
-		}
-		if err := m.Shards.Load(src); err != nil {
-			return err
-		}
+	err := training(t, c, src, parallel.Layout{}, func(r *train.Rank, m *model.Model) error {
 		out = r.Dev.Download(m.Logits(m.NewBatch(1, len(ids), ids, make([]int32, len(ids)), make([]float32, len(ids)))))
 		return nil
 	})
@@ -87,6 +74,75 @@ func trained(t *testing.T, c hf.Config, src param.Source, ids []int32) []float64
 		t.Fatal(err)
 	}
 	return out
+}
+
+// training runs body on every rank of a model in training.
+func training(t *testing.T, c hf.Config, src param.Source, l parallel.Layout, body func(*train.Rank, *model.Model) error) error {
+	t.Helper()
+	cfg, err := model.FromHF(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parallel.New(l, parallel.Heads{G: cfg.KV, R: cfg.Rep()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return train.Ranks(s.Mesh, train.Machine{Type: tensor.F32, Threads: 2}, func(r *train.Rank) error {
+		m, err := model.New(cfg, s, r.Dev, r.Grp)
+		if err != nil {
+			return err
+		}
+		if err := m.Shards.Load(src); err != nil {
+			return err
+		}
+		return body(r, m)
+	})
+}
+
+// Weights taken from a model in training, alone or over fsdp, give the logits of those from a file.
+func TestLoadModelTakesTheWeights(t *testing.T) {
+	c := qwen3(2)
+	c.Tied = true
+	want := make([]float32, c.Vocab)
+	logits := func(d *cpu.Decoder, to []float32) error {
+		return d.Forward([]sample.Feed{{Seq: d.Fork(sample.None, 0), Tokens: text(9, 3), Logits: to}})
+	}
+	if err := logits(decoder(t, c, blas.BestSet(), 1), want); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []parallel.Layout{{}, {FSDP: 2}, {DP: 2}} {
+		err := training(t, c, source(c), l, func(r *train.Rank, m *model.Model) error {
+			pool := blas.NewPool(1)
+			d, err := cpu.New(c, pool)
+			if err != nil {
+				return err
+			}
+			got := make([]float32, c.Vocab)
+			if err := errors.Join(d.LoadModel(m, r.Dev, 3), logits(d, got)); err != nil {
+				return err
+			}
+			if !slices.Equal(got, want) || d.Version() != 3 {
+				return fmt.Errorf("rank %d: other logits", r.Index)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", l.Name(), err)
+		}
+	}
+	err := training(t, c, source(c), parallel.Layout{TP: 3}, func(r *train.Rank, m *model.Model) error {
+		d, err := cpu.New(c, blas.NewPool(1))
+		if err != nil {
+			return err
+		}
+		if err := d.LoadModel(m, r.Dev, 3); err == nil || !strings.Contains(err.Error(), "without tp") {
+			return fmt.Errorf("error %v, want one about tp", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func qwen3(layers int) hf.Config {
