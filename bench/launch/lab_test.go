@@ -63,7 +63,7 @@ func TestWaysAgreeOnTheStandIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &burst{Variant: Variant{Name: "short"}, s: s, b: b, m: m, chains: 0}
-	if wrong, err := k.wrong(u); err != nil || wrong != len(m.chains)*2*64*64/2 {
+	if wrong, err := k.wrong(u); err != nil || wrong != len(m.chains)*64*64/2 {
 		t.Errorf("poison alone: %d words wrong, %v", wrong, err)
 	}
 }
