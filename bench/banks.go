@@ -11,7 +11,7 @@ import (
 
 // AccessKinds are the shared-memory instructions that the bank benchmark knows.
 func AccessKinds() []string {
-	return []string{"ld 4 B", "ld 16 B", "st 4 B", "st 16 B", "ldmatrix", "stmatrix"}
+	return []string{"ld 4 B", "ld 8 B", "ld 16 B", "st 4 B", "st 8 B", "st 16 B", "ldmatrix", "stmatrix", "ldmatrix trans", "stmatrix trans"}
 }
 
 // BankResult is one access pattern: what tile's model predicts, and what a saturated SM needs for it.
@@ -73,18 +73,29 @@ func access(kind string, at ptx.SAddr, sum *ptx.Var[ptx.U32]) {
 	switch kind {
 	case "ld 4 B":
 		sum.Set(s.Add(at.LoadU32()))
+	case "ld 8 B":
+		x := at.LoadF32x2()
+		sum.Set(s.Add(x[0].Add(x[1]).Bits()))
 	case "ld 16 B":
 		x := at.LoadF32x4()
 		sum.Set(s.Add(x[0].Add(x[1]).Add(x[2]).Add(x[3]).Bits()))
-	case "ldmatrix":
-		x := at.LoadMatrix4()
+	case "ldmatrix", "ldmatrix trans":
+		load := at.LoadMatrix4
+		if kind == "ldmatrix trans" {
+			load = at.LoadMatrix4T
+		}
+		x := load()
 		sum.Set(s.Add(x[0]).Add(x[1]).Add(x[2]).Add(x[3]))
 	case "st 4 B":
 		at.StoreU32(s)
+	case "st 8 B":
+		at.StoreF32x2([2]ptx.F32{s.FloatBits(), s.FloatBits()})
 	case "st 16 B":
 		at.StoreU32x4([4]ptx.U32{s, s, s, s})
 	case "stmatrix":
 		at.StoreMatrix4([4]ptx.U32{s, s, s, s})
+	case "stmatrix trans":
+		at.StoreMatrix4T([4]ptx.U32{s, s, s, s})
 	}
 }
 
@@ -96,8 +107,11 @@ type pattern struct {
 
 // bankWidth is the bytes a lane's address stands for.
 func bankWidth(kind string) int {
-	if kind == "ld 4 B" || kind == "st 4 B" {
+	switch kind {
+	case "ld 4 B", "st 4 B":
 		return 4
+	case "ld 8 B", "st 8 B":
+		return 8
 	}
 	return 16
 }

@@ -12,13 +12,14 @@ type Runner struct {
 	dev       *Device
 	stream    *Stream
 	cache     *Cache
+	modules   map[string]*Module       // by PTX text: a module of many entries is loaded once
 	functions map[string]*Function     // by PTX text and entry
 	entries   map[*ptx.Entry]*Function // the same, for entries met before: an Entry never changes
 }
 
 // NewRunner makes a runner on a stream of the device, which must be bound to the calling thread in every call.
 func NewRunner(dev *Device, s *Stream, cache *Cache) *Runner {
-	return &Runner{dev: dev, stream: s, cache: cache, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
+	return &Runner{dev: dev, stream: s, cache: cache, modules: map[string]*Module{}, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
 }
 
 // Run executes one launch as ptx.Runner says: buffers with Data travel to the device and back, the others stay where they are.
@@ -142,9 +143,13 @@ func (r *Runner) function(m *ptx.Module, e *ptx.Entry) (*Function, error) {
 		r.entries[e] = f
 		return f, nil
 	}
-	loaded, err := r.dev.Compile(text, r.cache)
-	if err != nil {
-		return nil, err
+	loaded := r.modules[text]
+	if loaded == nil {
+		var err error
+		if loaded, err = r.dev.Compile(text, r.cache); err != nil {
+			return nil, err
+		}
+		r.modules[text] = loaded
 	}
 	f, err := loaded.Function(e.Name)
 	if err == nil {

@@ -21,10 +21,11 @@ type Program struct {
 	Name   string
 	Entry  *ptx.Entry
 	Launch ptx.Launch
-	Args   func() (*ptx.Args, *ptx.Buffer) // fresh arguments, and the buffer that holds the result
-	Want   func() []byte                   // the result by definition; nil where only two Runners can be compared
-	Floats bool                            // the result is float32 words, in which every NaN is one
-	ULPs   uint32                          // … that may differ by so many units in the last place
+	Args   func() (*ptx.Args, *ptx.Buffer)      // fresh arguments, and the buffer that holds the result
+	Want   func() []byte                        // the result by definition; nil where only two Runners can be compared
+	Floats bool                                 // the result is float32 words, in which every NaN is one
+	ULPs   uint32                               // … that may differ by so many units in the last place
+	Within func(word int, want float32) float64 // … or, where not nil, by so much
 }
 
 // Run gives the program's result.
@@ -72,7 +73,7 @@ type Record struct {
 
 // Sum is a digest of a result in which every NaN is the same; a program whose floats may differ by ulps has none.
 func (p Program) Sum(out []byte) string {
-	if p.ULPs > 0 {
+	if p.ULPs > 0 || p.Within != nil {
 		return ""
 	}
 	x := append([]byte{}, out...)
@@ -95,12 +96,17 @@ func (p Program) Same(got, want []byte) error {
 	}
 	for i := 0; i+4 <= len(got); i += 4 {
 		x, y := binary.LittleEndian.Uint32(got[i:]), binary.LittleEndian.Uint32(want[i:])
-		if x == y || p.Floats && num.ULPs(math.Float32frombits(x), math.Float32frombits(y)) <= p.ULPs {
+		if x == y || p.Floats && p.near(i/4, math.Float32frombits(x), math.Float32frombits(y)) {
 			continue
 		}
 		return fmt.Errorf("conform: %s: word %d is %#08x (%v), want %#08x (%v)", p.Name, i/4, x, math.Float32frombits(x), y, math.Float32frombits(y))
 	}
 	return nil
+}
+
+// near tells whether two floats are as close as the program wants.
+func (p Program) near(word int, x, y float32) bool {
+	return num.ULPs(x, y) <= p.ULPs || p.Within != nil && math.Abs(float64(x)-float64(y)) <= p.Within(word, y)
 }
 
 func words(name string, x []uint32) *ptx.Buffer {

@@ -14,20 +14,24 @@ import (
 type Product struct {
 	Type    num.DType // BF16, F16, TF32, E4M3, E5M2
 	N       int
-	Swizzle ptx.Swizzle // 32, 64 or 128 bytes
-	TransA  bool        // A lies M-major in memory: [K, M]; 16-bit types only
-	TransB  bool        // B lies N-major: [K, N]
-	Regs    bool        // A comes from registers; 16-bit types only
+	Swizzle ptx.Swizzle
+	TransA  bool // A lies M-major in memory: [K, M]; 16-bit types only
+	TransB  bool // B lies N-major: [K, N]
+	Regs    bool // A comes from registers; 16-bit types only
+	Reals   bool // normal numbers, compared by a bound; else small integers, which are exact
 	Seed    int64
 }
 
 func (p Product) String() string {
-	return fmt.Sprintf("product %v n%d %v transposed %t %t registers %t", p.Type, p.N, p.Swizzle, p.TransA, p.TransB, p.Regs)
+	return fmt.Sprintf("product %v n%d %v transposed %t %t registers %t reals %t", p.Type, p.N, p.Swizzle, p.TransA, p.TransB, p.Regs, p.Reals)
 }
 
-// k is the depth of the tile: one swizzle width where a tile is K-major, else 64.
+// k is the depth of the tile: one swizzle width where a tile is K-major, else 64; four columns of 16 bytes where there is no swizzle.
 func (p Product) k() int {
-	if p.TransA && p.TransB {
+	switch {
+	case p.Swizzle == ptx.SwizzleNone:
+		return 64 / p.Type.Size()
+	case p.TransA && p.TransB:
 		return 64
 	}
 	return p.Swizzle.Width() / p.Type.Size()
@@ -71,7 +75,7 @@ func (p Product) Program() (Program, error) {
 		return Program{}, err
 	}
 	return Program{
-		Name: p.String(), Entry: e, Launch: ptx.Launch{Entry: "product", Grid: ptx.Dim3{X: 1}}, Floats: true,
+		Name: p.String(), Entry: e, Launch: ptx.Launch{Entry: "product", Grid: ptx.Dim3{X: 1}}, Floats: true, Within: p.within(),
 		Args: func() (*ptx.Args, *ptx.Buffer) {
 			args, dst := e.NewArgs(), words("out", make([]uint32, 64*p.N))
 			x, y := p.matrices()
@@ -84,8 +88,14 @@ func (p Product) Program() (Program, error) {
 	}, nil
 }
 
-// load copies one operand: K-major in one box a 256 rows, MN-major a box for each chunk of one swizzle width.
+// load copies one operand: K-major in one box, MN-major a box for each chunk of one swizzle width, without swizzle a box for each column of 16 bytes.
 func (p Product) load(k *ptx.Builder, o operand, bar ptx.Bar) {
+	if p.Swizzle == ptx.SwizzleNone {
+		for c := range 4 {
+			o.m.Load2(o.region.Plus(c*o.rows*16), k.U32(c*16/p.Type.Size()), k.U32(0), bar)
+		}
+		return
+	}
 	if !o.trans {
 		o.m.Load2(o.region, k.U32(0), k.U32(0), bar)
 		return
@@ -97,7 +107,10 @@ func (p Product) load(k *ptx.Builder, o operand, bar ptx.Bar) {
 }
 
 func (p Product) layout(o operand) ptx.DescLayout {
-	if o.trans {
+	switch {
+	case p.Swizzle == ptx.SwizzleNone:
+		return ptx.DescLayout{Leading: 16 * o.rows, Stride: 128}
+	case o.trans:
 		return ptx.MNMajor(p.Swizzle, p.k())
 	}
 	return ptx.KMajor(p.Swizzle)
@@ -107,7 +120,10 @@ func (p Product) multiply(k *ptx.Builder, acc *ptx.Acc, a, b operand) {
 	depth := 32 / p.Type.Size() // elements along K of one instruction
 	da, db := k.Desc(a.region, p.layout(a)), k.Desc(b.region, p.layout(b))
 	step := func(o operand, j int) int { // units of 16 bytes to k step j
-		if o.trans {
+		switch {
+		case p.Swizzle == ptx.SwizzleNone: // two columns of 16 bytes
+			return 2 * j * o.rows
+		case o.trans:
 			return j * depth * p.Swizzle.Width() / 16
 		}
 		return 2 * j
@@ -163,17 +179,53 @@ func (p Product) fragment(k *ptx.Builder, a operand, j int) (regs [4]ptx.U32) {
 	return regs
 }
 
-// matrices are A [64, k] and B [N, k] of small integers, exact in every type and in every sum.
+// matrices are A [64, k] and B [N, k] of small integers, exact in every type and in every sum, or of normal numbers rounded to the type.
 func (p Product) matrices() (a, b []float32) {
 	r := rand.New(rand.NewSource(p.Seed))
-	ints := func(n int) []float32 {
+	draw := func(n int) []float32 {
 		x := make([]float32, n)
 		for i := range x {
-			x[i] = float32(r.Intn(5) - 2)
+			if x[i] = float32(r.Intn(5) - 2); p.Reals {
+				x[i] = p.round(float32(r.NormFloat64()))
+			}
 		}
 		return x
 	}
-	return ints(64 * p.k()), ints(p.N * p.k())
+	return draw(64 * p.k()), draw(p.N * p.k())
+}
+
+func (p Product) round(x float32) float32 {
+	switch p.Type {
+	case num.BF16:
+		return num.FromBF16(num.ToBF16(x))
+	case num.F16:
+		return num.FromF16(num.ToF16(x))
+	case num.E4M3:
+		return num.FromE4M3(num.ToE4M3(x))
+	case num.E5M2:
+		return num.FromE5M2(num.ToE5M2(x))
+	}
+	return num.ToTF32(x)
+}
+
+// within bounds the error of each sum: k roundings, and as many truncations of the aligned terms, each at most 2⁻²² of Σ|a||b| in an accumulator of 23 bits and
+// more; fp8's keeps 13 bits (DeepSeek-V3, arXiv:2412.19437, section 3.3.2), and so each is 2⁻¹³ there.
+func (p Product) within() func(int, float32) float64 {
+	if !p.Reals {
+		return nil
+	}
+	a, b := p.matrices()
+	k, unit := p.k(), 0x1p-22
+	if p.Type.Size() == 1 {
+		unit = 0x1p-13
+	}
+	return func(word int, _ float32) float64 {
+		i, j, sum := word/p.N, word%p.N, 0.0
+		for c := range k {
+			sum += math.Abs(float64(a[i*k+c]) * float64(b[j*k+c]))
+		}
+		return float64(k) * unit * sum
+	}
 }
 
 // tensor lays a matrix [rows, k] out in memory, transposed where it is to be, and describes it.
@@ -194,6 +246,9 @@ func (p Product) tensor(name string, x []float32, rows int, trans bool) *ptx.Map
 		t = num.U8
 	}
 	m := &ptx.Map{Type: t, Buffer: buf, Dims: []int{k, rows}, Strides: []int{k * size}, Box: []int{k, rows}, Swizzle: p.Swizzle}
+	if p.Swizzle == ptx.SwizzleNone {
+		m.Box[0] = 16 / size
+	}
 	if trans {
 		m.Dims, m.Strides, m.Box = []int{rows, k}, []int{rows * size}, []int{p.Swizzle.Width() / size, k}
 	}
@@ -231,26 +286,24 @@ func (p Product) want() []byte {
 	return out
 }
 
-// Products are every type × swizzle × majors over several N.
+// Products are every type × swizzle × N, and, for the types that have them, majors and A from registers over several N.
 func Products() []Product {
 	var all []Product
 	for _, t := range []num.DType{num.BF16, num.F16, num.TF32, num.E4M3, num.E5M2} {
-		for s := ptx.Swizzle32; s <= ptx.Swizzle128; s++ {
-			for i, n := range []int{8, 24, 64, 192, 256} {
-				all = append(all, Product{Type: t, N: n, Swizzle: s, Seed: int64(i)})
+		for s := ptx.SwizzleNone; s <= ptx.Swizzle128; s++ {
+			for n := 8; n <= 256; n += 8 {
+				all = append(all, Product{Type: t, N: n, Swizzle: s, Reals: n%32 == 16, Seed: int64(n)})
 			}
-			if t.Size() != 2 {
+			if t.Size() != 2 || s == ptx.SwizzleNone {
 				continue
 			}
-			for i, n := range []int{8, 136} {
-				all = append(all, Product{Type: t, N: n, Swizzle: s, Regs: true, Seed: int64(i)})
+			for i, n := range []int{8, 40, 136, 256} {
+				all = append(all, Product{Type: t, N: n, Swizzle: s, Regs: true, Reals: i%2 == 1, Seed: int64(i)})
 			}
 			all = append(all, Product{Type: t, N: 64, Swizzle: s, Regs: true, TransB: true})
-			for i, n := range []int{64, 128, 256} { // MN-major tiles are cut into whole chunks
+			for i, n := range []int{64, 128, 192, 256} { // MN-major tiles are cut into whole chunks
 				for major := 1; major < 4; major++ {
-					if s == ptx.Swizzle128 || major == 3 || n == 64 {
-						all = append(all, Product{Type: t, N: n, Swizzle: s, TransA: major&1 != 0, TransB: major&2 != 0, Seed: int64(i)})
-					}
+					all = append(all, Product{Type: t, N: n, Swizzle: s, TransA: major&1 != 0, TransB: major&2 != 0, Reals: i == 2, Seed: int64(i)})
 				}
 			}
 		}

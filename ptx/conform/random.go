@@ -9,11 +9,14 @@ import (
 )
 
 // Families of random programs, as Random takes them.
-func Families() []string { return []string{"integer", "float", "narrow", "warp", "shared", "approx"} }
+func Families() []string {
+	return []string{"integer", "float", "narrow", "convert", "warp", "shared", "global", "approx", "log", "tanh"}
+}
 
 const (
 	inputs  = 8 // words a thread reads
 	results = 8 // words a thread writes
+	memory  = 4 // words a thread has in global memory, behind the results
 	threads = 128
 	ctas    = 2
 )
@@ -35,12 +38,20 @@ func Random(family string, seed int64) (Program, error) {
 	for _, u := range g.u {
 		g.f = append(g.f, u.FloatBits())
 	}
-	step, ok := map[string]func(){"integer": g.integer, "float": g.float, "narrow": g.narrow, "warp": g.warp, "shared": g.shared, "approx": g.approx}[family]
+	if family == "global" {
+		g.ctas = out.Plus(4 * ctas * threads * results).At(k.CTAIndex().MulWide(k.U32(4 * threads * memory)))
+		g.own = g.ctas.At(k.Tid().MulWide(k.U32(4 * memory)))
+	}
+	step, ok := map[string]func(){
+		"integer": g.integer, "float": g.float, "narrow": g.narrow, "convert": g.convert, "warp": g.warp, "shared": g.shared, "global": g.global,
+		"approx": g.approx, "log": g.log, "tanh": g.tanh,
+	}[family]
 	if !ok {
 		return Program{}, fmt.Errorf("conform: no family %q, want one of %v", family, Families())
 	}
-	floats := family == "float" || family == "approx"
-	if family == "approx" { // results that may differ by an ulp steer nothing
+	approximate := family == "approx" || family == "log" || family == "tanh"
+	floats := family == "float" || approximate
+	if approximate { // results that may differ by an ulp steer nothing
 		for range 12 {
 			step()
 		}
@@ -60,11 +71,20 @@ func Random(family string, seed int64) (Program, error) {
 		return Program{}, err
 	}
 	p := Program{Name: fmt.Sprintf("%s %d", family, seed), Entry: e, Launch: ptx.Launch{Entry: e.Name, Grid: ptx.Dim3{X: ctas}}, Floats: floats}
-	if family == "approx" {
-		p.ULPs = 2 // ex2 and rsqrt, PTX ISA; rcp is within 1
+	switch family { // what the PTX ISA allows
+	case "approx":
+		p.ULPs = 2 // ex2 and rsqrt; rcp is within 1
+	case "log":
+		p.Within = func(_ int, want float32) float64 { return max(0x1p-22, 0x1p-22*math.Abs(float64(want))) } // absolute where the result is small, else relative
+	case "tanh":
+		p.Within = func(_ int, want float32) float64 { return max(0x1p-149, 0x1p-11*math.Abs(float64(want))) }
+	}
+	size := ctas * threads * results
+	if family == "global" {
+		size += ctas * threads * memory
 	}
 	p.Args = func() (*ptx.Args, *ptx.Buffer) {
-		a, dst := e.NewArgs(), words("out", make([]uint32, ctas*threads*results))
+		a, dst := e.NewArgs(), words("out", make([]uint32, size))
 		in.Put(a, words("in", interesting(seed, ctas*threads*inputs)), 0)
 		out.Put(a, dst, 0)
 		return a, dst
@@ -101,6 +121,8 @@ type generator struct {
 	f       []ptx.F32
 	p       []ptx.Pred
 	scratch ptx.SAddr
+	own     ptx.GAddr // the thread's words of global memory
+	ctas    ptx.GAddr // the CTA's
 }
 
 func (g *generator) anyU() ptx.U32 { return g.u[g.r.Intn(len(g.u))] }
@@ -144,8 +166,9 @@ func (g *generator) program(step func(), floats bool) {
 		kept := [3]int{len(g.u), len(g.f), len(g.p)}
 		set := func() {
 			step()
-			if floats {
-				carried.Set(g.f[len(g.f)-1].Bits())
+			if floats { // the ISA leaves a NaN's bits open, and ptxas folds neg and abs into what follows: they must steer nothing
+				x := g.f[len(g.f)-1]
+				carried.Set(x.Eq(x).SelectF32(x, k.F32(-3)).Bits())
 			} else {
 				carried.Set(g.u[len(g.u)-1])
 			}
@@ -276,14 +299,4 @@ func (g *generator) shared() {
 		g.u = append(g.u, v[g.r.Intn(4)])
 	}
 	k.SyncCTA()
-}
-
-// approx applies one approximation to an input; they are not chained, so that errors do not add up.
-func (g *generator) approx() {
-	x := g.f[g.r.Intn(inputs)]
-	ops := []func() ptx.F32{
-		func() ptx.F32 { return x.RcpApprox() }, func() ptx.F32 { return x.Abs().RsqrtApprox() }, func() ptx.F32 { return x.Exp2Approx() },
-		func() ptx.F32 { return x.Neg() },
-	}
-	g.f = append(g.f, ops[g.r.Intn(len(ops))]())
 }

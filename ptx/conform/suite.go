@@ -20,24 +20,33 @@ type Part struct {
 
 // Parts lists the parts in order.
 func (s Suite) Parts() []Part {
-	all := []Part{{"copies", len(Copies()) + 1}, {"products", len(Products()) + 1}}
+	all := []Part{{"copies", len(Copies()) + 1}, {"products", len(Products())}, {"mma", s.Random}}
 	for _, f := range Families() {
 		all = append(all, Part{f, s.Random})
 	}
 	return all
 }
 
-// Program is program i of a part.
+// Program is program i of a part, its entry named after both, so that several fit in one module.
 func (s Suite) Program(part string, i int) (Program, error) {
-	switch all, products := Copies(), Products(); {
+	p, err := s.program(part, i)
+	if err == nil {
+		p.Entry.Name = fmt.Sprintf("%s_%d", part, s.First+int64(i))
+		p.Launch.Entry = p.Entry.Name
+	}
+	return p, err
+}
+
+func (s Suite) program(part string, i int) (Program, error) {
+	switch all := Copies(); {
 	case part == "copies" && i < len(all):
 		return all[i].Program()
 	case part == "copies":
 		return Exchange()
-	case part == "products" && i < len(products):
-		return products[i].Program()
 	case part == "products":
-		return WarpProduct(s.First)
+		return Products()[i].Program()
+	case part == "mma":
+		return WarpProduct(s.First + int64(i))
 	}
 	return Random(part, s.First+int64(i))
 }
@@ -51,34 +60,29 @@ type Outcome struct {
 	Sum     string `json:"sum,omitempty"`   // of what it answered
 }
 
-// together is how many random programs make up a module: a device compiles them in one go.
-const together = 40
+// Together is how many programs make up a module: a device compiles them in one go.
+const Together = 40
 
-// Run compares programs from, from+1 … of a part on a runner with the reference, or with their definitions where they have one. It stops behind a program that
-// the runner fails on.
-func (s Suite) Run(part Part, from int, runner, reference ptx.Runner, each func(Outcome)) error {
-	for i := from; i < part.Count; {
-		to := i + 1
-		if part.Name != "copies" && part.Name != "products" { // those all have the same entry name
-			to = min(i+together, part.Count)
-		}
+// Run compares programs from … to−1 of a part on a runner with the reference, or with their definitions where they have one. It stops behind a program that the
+// runner fails on.
+func (s Suite) Run(part string, from, to int, runner, reference ptx.Runner, each func(Outcome)) error {
+	for ; from < to; from += Together {
 		m, batch := &ptx.Module{}, []Program{}
-		for j := i; j < to; j++ {
-			p, err := s.Program(part.Name, j)
+		for i := from; i < min(from+Together, to); i++ {
+			p, err := s.Program(part, i)
 			if err != nil {
-				return fmt.Errorf("conform: %s %d: %w", part.Name, j, err)
+				return fmt.Errorf("conform: %s %d: %w", part, i, err)
 			}
 			m.Entries, batch = append(m.Entries, p.Entry), append(batch, p)
 		}
-		for j, p := range batch {
+		for i, p := range batch {
 			o := p.outcome(m, runner, reference)
-			o.Index = i + j
+			o.Index = from + i
 			each(o)
 			if o.Lost {
 				return nil
 			}
 		}
-		i = to
 	}
 	return nil
 }
