@@ -24,11 +24,28 @@ import (
 
 // Machine is what the ranks of a run compute on.
 type Machine struct {
-	Type     tensor.DType              // of weights and activations: F32 or F64
-	Dry      bool                      // count, do not compute
-	Threads  int                       // of one rank; 0: cores ÷ ranks, at least 1
-	Deadline time.Duration             // of a collective; 0: 30 s
-	Wrap     func(comm.Leaf) comm.Leaf // tests: between group and leaf
+	Type     tensor.DType                 // of weights and activations: F32 or F64
+	Dry      bool                         // count, do not compute
+	Threads  int                          // of one rank; 0: cores ÷ ranks, at least 1
+	Deadline time.Duration                // of a collective; 0: 30 s
+	Seat     func(rank int) (Seat, error) // what a rank computes on; nil: the CPU
+	Wrap     func(comm.Leaf) comm.Leaf    // tests: between group and leaf
+}
+
+// Seat is what one rank computes on. It is made, used and closed by the rank's own goroutine.
+type Seat struct {
+	Leaf  compute.Leaf
+	Mover local.Mover
+	Close func() error
+}
+
+// seat is the rank's machine.
+func (on Machine) seat(rank, threads int) (Seat, error) {
+	if on.Seat != nil {
+		return on.Seat(rank)
+	}
+	pool := blas.NewPool(threads)
+	return Seat{Leaf: cpuLeaf(on.Type, pool), Close: func() error { pool.Close(); return nil }}, nil
 }
 
 // Rank is one rank's machine and group.
@@ -61,10 +78,7 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 	var wg sync.WaitGroup
 	for r := range m.Size() {
 		wg.Go(func() {
-			pool := blas.NewPool(threads)
-			defer pool.Close()
-			dev := compute.New(m, r, on.Type, cpuLeaf(on.Type, pool))
-			err := guard(r, func() error { return body(&Rank{r, dev, comm.New(dev, on.leaf(world.Leaf(r)))}) })
+			err := guard(r, func() error { return on.run(m, r, threads, world, body) })
 			if err != nil {
 				world.Abort(err)
 			}
@@ -72,6 +86,21 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 	}
 	wg.Wait()
 	return world.Cause()
+}
+
+// run is one rank's life.
+func (on Machine) run(m *mesh.Mesh, r, threads int, world *local.World, body func(*Rank) error) (err error) {
+	seat, err := on.seat(r, threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, seat.Close()) }()
+	end := world.Leaf(r)
+	if seat.Mover != nil {
+		end = world.LeafOn(r, seat.Mover)
+	}
+	dev := compute.New(m, r, on.Type, seat.Leaf)
+	return body(&Rank{r, dev, comm.New(dev, on.leaf(end))})
 }
 
 func (on Machine) leaf(l comm.Leaf) comm.Leaf {

@@ -108,9 +108,47 @@ func AdamW(low num.DType) Spec {
 
 // Specs lists what there is, in the types that training uses.
 func Specs() []Spec {
-	all := []Spec{AdamW(0), AdamW(num.BF16), Cast(num.F32, num.BF16), Cast(num.BF16, num.F32)}
+	all := []Spec{AdamW(0), AdamW(num.BF16), Cast(num.F32, num.BF16), Cast(num.BF16, num.F32), Clip()}
 	for _, t := range []num.DType{num.F32, num.BF16} {
-		all = append(all, Add(t), SwiGLU(t), SwiGLUBack(t))
+		all = append(all, Add(t), SwiGLU(t), SwiGLUBack(t), Join(t, 3, false), Join(t, 2, true))
 	}
 	return all
+}
+
+// Clip is the factor of gradient clipping from the squared norm: min(1, limit ÷ (√x + 1e-6)).
+func Clip() Spec {
+	return Spec{
+		Name: "clip", In: types(num.F32, 1), Out: types(num.F32, 1), Scalars: []string{"limit"},
+		Body: func(k *ptx.Builder, x []ptx.F32) []ptx.F32 {
+			return []ptx.F32{x[1].Div(x[0].Sqrt().Add(k.F32(1e-6))).Min(k.F32(1))}
+		},
+		Ref:    func(x []float64) []float64 { return []float64{min(1, x[1]/(math.Sqrt(x[0])+1e-6))} },
+		Sample: func(normal func() float64) []float64 { return []float64{math.Exp(normal()), 1} },
+	}
+}
+
+// Join is what ranks reduce: the sum of n tensors in their order, rounded once, or the largest.
+func Join(t num.DType, n int, largest bool) Spec {
+	name, op := "sum", func(a, b ptx.F32) ptx.F32 { return a.Add(b) }
+	ref := func(a, b float64) float64 { return a + b }
+	if largest {
+		name, op, ref = "max", func(a, b ptx.F32) ptx.F32 { return a.Max(b) }, math.Max
+	}
+	return Spec{
+		Name: fmt.Sprintf("%s%d_%v", name, n, t), In: types(t, n), Out: types(t, 1),
+		Body: func(_ *ptx.Builder, x []ptx.F32) []ptx.F32 {
+			y := x[0]
+			for _, v := range x[1:] {
+				y = op(y, v)
+			}
+			return []ptx.F32{y}
+		},
+		Ref: func(x []float64) []float64 {
+			y := x[0]
+			for _, v := range x[1:] {
+				y = ref(y, v)
+			}
+			return []float64{y}
+		},
+	}
 }
