@@ -77,8 +77,10 @@ func (d *Device) SwiGLUBack(dy, gate, up tensor.Tensor) (dgate, dup tensor.Tenso
 	return dgate, dup
 }
 
-// Attention is causal attention with scale 1/√d: position i sees every position j with pos[j] ≤ pos[i]. It needs all of s
-// and d. q [b,s,g,r,d], k and v [b,s,g,d] → o [b,s,g,r,d], lse [b,s,g,r] the natural log of the sum of exponentials.
+// Attention is causal attention with scale 1/√d: token i sees every token j with pos[j] ≤ pos[i], pos [s]. With pos [b,s] a
+// sequence is documents that follow each other, whose positions start at 0: token i sees the pos[b,i] tokens before it and
+// itself. It needs all of s and d. q [b,s,g,r,d], k and v [b,s,g,d] → o [b,s,g,r,d], lse [b,s,g,r] the natural log of the sum
+// of exponentials.
 func (d *Device) Attention(q, k, v, pos tensor.Tensor) (o, lse tensor.Tensor) {
 	at := d.pointwise("attention", q.Letters, "sd", q, k, v, pos)
 	d.sizes("attention", q.Letters, q, k, v, pos)

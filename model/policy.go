@@ -24,7 +24,7 @@ func (m *Model) LogProbs(b Batch) []float64 {
 	d := m.dev
 	step := d.Open()
 	root, x := m.run(b)
-	_, kept := m.head.Forward(root.Rows[rowFinal], root.Rows[m.headRow()], x, compute.Targets{Labels: b.Labels, Mask: b.Mask})
+	_, kept := m.head.Forward(spread(m.Config.root(), root.Rows), x, compute.Targets{Labels: b.Labels, Mask: b.Mask})
 	out := m.logProbs(kept.sp, b.Mask)
 	m.Shards.Release(root)
 	d.Close(step)

@@ -46,6 +46,7 @@ type Entry struct {
 	Bars    map[int]string  // barrier names by offset in shared memory
 	Roles   []RoleInfo
 	Regions []Region // of shared memory
+	Spliced int      // what Builder.SpliceB said
 	k       *Builder
 }
 

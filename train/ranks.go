@@ -30,6 +30,7 @@ type Machine struct {
 	Deadline time.Duration                // of a collective; 0: 30 s
 	Seat     func(rank int) (Seat, error) // what a rank computes on; nil: the CPU
 	Wrap     func(comm.Leaf) comm.Leaf    // tests: between group and leaf
+	Sim      *local.Sim                   // tests: ranks take turns, as a seed says; nil: they run as they like
 }
 
 // Seat is what one rank computes on. It is made, used and closed by the rank's own goroutine.
@@ -71,6 +72,9 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 		on.Deadline = 30 * time.Second
 	}
 	world := local.NewWorld(m.Size(), on.Deadline)
+	if on.Sim != nil {
+		world = local.NewSeeded(m.Size(), on.Deadline, on.Sim)
+	}
 	threads := on.Threads
 	if threads == 0 {
 		threads = max(1, runtime.GOMAXPROCS(0)/m.Size())
@@ -78,6 +82,8 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 	var wg sync.WaitGroup
 	for r := range m.Size() {
 		wg.Go(func() {
+			world.Enter(r)
+			defer world.Exit(r)
 			err := guard(r, func() error { return on.run(m, r, threads, world, body) })
 			if err != nil {
 				world.Abort(err)

@@ -10,8 +10,7 @@ import (
 
 // Embed looks rows up; ids of other ranks give zero rows.
 func (l *Leaf[T]) Embed(y, ids, w tensor.Tensor, lo int) {
-	out, rows, h := data[T](y), data[T](w), w.Dim('h')
-	n := w.Dim('v')
+	out, rows, n, h := data[T](y), data[T](w), w.Dims[0], w.Dims[1]
 	for i, id := range tensor.View[int32](ids) {
 		o := out[i*h : i*h+h]
 		if r := int(id) - lo; r >= 0 && r < n {
@@ -24,8 +23,7 @@ func (l *Leaf[T]) Embed(y, ids, w tensor.Tensor, lo int) {
 
 // EmbedBack adds each token's gradient to its row, in token order.
 func (l *Leaf[T]) EmbedBack(dw, dy, ids tensor.Tensor, lo int) {
-	out, in, h := data[T](dw), data[T](dy), dw.Dim('h')
-	n := dw.Dim('v')
+	out, in, n, h := data[T](dw), data[T](dy), dw.Dims[0], dw.Dims[1]
 	for i, id := range tensor.View[int32](ids) {
 		if r := int(id) - lo; r >= 0 && r < n {
 			row := out[r*h : r*h+h]

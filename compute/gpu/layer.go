@@ -98,39 +98,90 @@ func (l *Leaf) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
 	}
 	l.run("norm back", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o, l.sms) })
 	if c.Weights {
-		sum := get(l.kernels, l.kernels.columns, rowKey{}, row.NewColumns)
-		l.run("norm back", sum, func() (ptx.Launch, *ptx.Args, error) { return sum.Launch(l.at(dw), o.Part, parts, cols) })
+		l.columns("norm back", row.ColumnsConfig{Type: num.F32, Last: true}, l.at(dw), o.Part, [3]int{parts, cols, 1})
 	}
+}
+
+// columns adds up the columns of rows × cols in parts.
+func (l *Leaf) columns(op string, c row.ColumnsConfig, y, x kernel.Place, size [3]int) {
+	k := get(l.kernels, l.kernels.columns, c, func() (*row.Columns, error) { return row.NewColumns(c) })
+	l.run(op, k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(y, x, size[0], size[1], size[2]) })
+}
+
+// Center is row.Shift by the mean.
+func (l *Leaf) Center(y, x tensor.Tensor) {
+	rows, cols := rowsOf(x)
+	l.shift("center", row.ShiftConfig{Cols: cols, Wide: wideRows(cols, y, x)}, y, x, tensor.Tensor{}, rows)
+}
+
+// AddBias is row.Shift by b, whose dims may be the last ones of x.
+func (l *Leaf) AddBias(x, b tensor.Tensor) {
+	cols := b.Elems()
+	l.shift("bias", row.ShiftConfig{Cols: cols, Wide: wideRows(cols, x, b), Bias: true}, x, x, b, x.Elems()/cols)
+}
+
+func (l *Leaf) shift(op string, c row.ShiftConfig, y, x, b tensor.Tensor, rows int) {
+	if rows == 0 {
+		return
+	}
+	c.Type = dtype(x.Type)
+	k := get(l.kernels, l.kernels.shift, c, func() (*row.Shift, error) { return row.NewShift(c) })
+	l.run(op, k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(l.at(y), l.at(x), l.at(b), rows, l.sms) })
+}
+
+// BiasBack is row.Columns, in parts and over the parts.
+func (l *Leaf) BiasBack(db, dy tensor.Tensor) {
+	cols := db.Elems()
+	rows := dy.Elems() / cols
+	if rows == 0 {
+		return
+	}
+	parts := row.ColumnParts(rows, cols, l.sms)
+	sums, free := l.scratch(4 * parts * cols)
+	defer free()
+	l.columns("bias back", row.ColumnsConfig{Type: dtype(dy.Type)}, sums, l.at(dy), [3]int{rows, cols, parts})
+	l.columns("bias back", row.ColumnsConfig{Type: num.F32, Last: true}, l.at(db), sums, [3]int{parts, cols, 1})
+}
+
+// GELU is elem.GELU.
+func (l *Leaf) GELU(y, x tensor.Tensor) {
+	l.each("gelu", elem.GELU(dtype(y.Type)), list(y), list(x), nil)
+}
+
+// GELUBack is its gradient.
+func (l *Leaf) GELUBack(dx, dy, x tensor.Tensor) {
+	l.each("gelu back", elem.GELUBack(dtype(dx.Type)), list(dx), list(dy, x), nil)
 }
 
 // angleKey names a table of angles.
 type angleKey struct {
-	theta float64
-	d     int
+	rope compute.Rope // Back left out
+	d    int
 }
 
 // angles is a table in the arena: positions 0 … rows−1.
 type angles struct{ at, rows int }
 
 // table is the angles for all positions that were uploaded so far, made at the first use and kept.
-func (l *Leaf) table(r compute.Rope, d int) kernel.Place {
-	key := angleKey{r.Theta, d}
+func (l *Leaf) table(r compute.Rope, d, seq int) kernel.Place {
+	r.Back = false
+	key, last := angleKey{r, d}, max(l.last, seq-1)
 	t, ok := l.angles[key]
-	if ok && t.rows > l.last {
+	if ok && t.rows > last {
 		return l.place(t.at)
 	}
 	if ok {
 		l.Free(tensor.Mem{At: t.at}, 4*t.rows*d)
 	}
 	rows := 64
-	for rows <= l.last {
+	for rows <= last {
 		rows *= 2
 	}
 	t = angles{l.Alloc(4 * rows * d).At, rows}
 	l.angles[key] = t
 	if l.m != nil {
 		data := make([]byte, 4*rows*d)
-		for i, v := range elem.RopeTable(rows, d, r.Theta) {
+		for i, v := range elem.RopeTable(rows, d, func(j int) float64 { return r.Frequency(j, d) }) {
 			binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(v))
 		}
 		must("rope", l.m.Write(t.at, data))
@@ -142,29 +193,34 @@ func (l *Leaf) table(r compute.Rope, d int) kernel.Place {
 func (l *Leaf) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 	_, d := rowsOf(x)
 	tokens := x.Dims[0] * x.Dims[1]
-	table := l.table(r, d)
+	table := l.table(r, d, x.Dims[1])
+	seq := x.Dims[1]
+	if len(pos.Dims) == 2 {
+		seq = tokens // every token has its own position
+	}
 	if x.Elems() == 0 {
 		return
 	}
 	c := elem.RopeConfig{D: d, Type: dtype(x.Type), Wide: d%(2*kernel.Wide) == 0 && wide(y, x), Back: r.Back}
 	k := get(l.kernels, l.kernels.rope, c, func() (*elem.Rope, error) { return elem.NewRope(c) })
-	o := elem.RopeOperands{Y: l.at(y), X: l.at(x), Pos: l.at(pos), Table: table, Tokens: tokens, Seq: x.Dims[1], Heads: x.Elems() / tokens / d}
+	o := elem.RopeOperands{Y: l.at(y), X: l.at(x), Pos: l.at(pos), Table: table, Tokens: tokens, Seq: seq, Heads: x.Elems() / tokens / d}
 	l.run("rope", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o) })
 }
 
-// simple is the kernel of one pass of attention on the CUDA cores.
-func (l *Leaf) simple(p attention.Pass, d int, t num.DType, w bool) *attention.Simple {
-	c := attention.Config{Pass: p, D: d, Type: t, Wide: w && d%kernel.Wide == 0}
+// simple is the kernel of one pass of attention on the CUDA cores, over whole sequences or, with a position for every token, over the documents in them.
+func (l *Leaf) simple(p attention.Pass, q, pos tensor.Tensor, w bool) *attention.Simple {
+	d := q.Dims[4]
+	c := attention.Config{Pass: p, D: d, Type: dtype(q.Type), Wide: w && d%kernel.Wide == 0, Documents: len(pos.Dims) == 2}
 	return get(l.kernels, l.kernels.attention, c, func() (*attention.Simple, error) { return attention.NewSimple(c) })
 }
 
-// Attention is attention.Simple. Positions rise (Upload refuses others), so what is not behind in position is not behind in memory.
-func (l *Leaf) Attention(o, lse, q, k, v, _ tensor.Tensor) {
+// Attention is attention.Simple. Positions [S] rise (Upload refuses others), so what is not behind in position is not behind in memory.
+func (l *Leaf) Attention(o, lse, q, k, v, pos tensor.Tensor) {
 	if q.Elems() == 0 {
 		return
 	}
-	s := l.simple(attention.Forward, q.Dims[4], dtype(q.Type), wide(o, q, k, v))
-	x := attention.Operands{Q: l.at(q), K: l.at(k), V: l.at(v), O: l.at(o), LSE: l.at(lse), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
+	s := l.simple(attention.Forward, q, pos, wide(o, q, k, v))
+	x := attention.Operands{Q: l.at(q), K: l.at(k), V: l.at(v), O: l.at(o), LSE: l.at(lse), Pos: l.at(pos), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
 	l.run("attention", s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
 }
 
@@ -188,10 +244,10 @@ func (l *Leaf) AttentionBack(g compute.AttentionGrad, in compute.AttentionSaved)
 		return
 	}
 	x := attention.Operands{Q: l.at(q), K: l.at(in.K), V: l.at(in.V), LSE: l.at(in.LSE), DO: l.at(in.DO), Delta: l.at(in.Delta),
-		DQ: l.at(g.DQ), DK: l.at(g.DK), DV: l.at(g.DV), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
+		DQ: l.at(g.DQ), DK: l.at(g.DK), DV: l.at(g.DV), Pos: l.at(in.Pos), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
 	w := wide(q, in.K, in.V, in.DO, g.DQ, g.DK, g.DV)
 	for _, p := range []attention.Pass{attention.QueryGrad, attention.KeyGrad} {
-		s := l.simple(p, q.Dims[4], dtype(q.Type), w)
+		s := l.simple(p, q, in.Pos, w)
 		l.run("attention back", s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
 	}
 }
