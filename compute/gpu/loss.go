@@ -11,25 +11,25 @@ import (
 
 // Embed is row.Embed.
 func (l *Leaf) Embed(y, ids, w tensor.Tensor, lo int) {
-	tokens, h := ids.Elems(), w.Dim('h')
+	tokens, h := ids.Elems(), w.Dims[1]
 	if tokens == 0 {
 		return
 	}
 	key := rowKey{h, dtype(y.Type), wideRows(h, y, w)}
 	k := get(l.kernels, l.kernels.embed, key, func() (*row.Embed, error) { return row.NewEmbed(key.cols, key.t, key.wide) })
-	o := row.EmbedOperands{Y: l.at(y), W: l.at(w), IDs: l.at(ids), Tokens: tokens, Rows: w.Dim('v'), Lo: lo}
+	o := row.EmbedOperands{Y: l.at(y), W: l.at(w), IDs: l.at(ids), Tokens: tokens, Rows: w.Dims[0], Lo: lo}
 	l.run("embed", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o, l.sms) })
 }
 
 // EmbedBack is row.EmbedBack.
 func (l *Leaf) EmbedBack(dw, dy, ids tensor.Tensor, lo int) {
-	tokens, h := ids.Elems(), dw.Dim('h')
+	tokens, h := ids.Elems(), dw.Dims[1]
 	if tokens == 0 {
 		return
 	}
 	key := rowKey{0, dtype(dy.Type), wideRows(h, dw, dy)}
 	k := get(l.kernels, l.kernels.embedBack, key, func() (*row.EmbedBack, error) { return row.NewEmbedBack(key.t, key.wide) })
-	o := row.EmbedBackOperands{DW: l.at(dw), DY: l.at(dy), IDs: l.at(ids), Tokens: tokens, Rows: dw.Dim('v'), Cols: h, Lo: lo}
+	o := row.EmbedBackOperands{DW: l.at(dw), DY: l.at(dy), IDs: l.at(ids), Tokens: tokens, Rows: dw.Dims[0], Cols: h, Lo: lo}
 	l.run("embed back", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o) })
 }
 
