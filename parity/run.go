@@ -93,7 +93,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 // gradient is one step without the optimiser.
 func gradient(m *model.Model, r *train.Rank, in Input) (loss, norm float64) {
 	sc := r.Dev.Open()
-	b := m.NewBatch(in.B, in.S, in.IDs, in.Labels, in.Mask)
+	b := m.Put(model.Tokens{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments})
 	m.Shards.ZeroGrads()
 	count := m.Count(b)
 	sum := m.Total(m.Gradients(b, count))

@@ -149,6 +149,7 @@ func (t *trainer) load(c *checkpoint.Checkpoint) error {
 			t.Dev.Upload(k.lies, v)
 		}
 	}
+	t.model.Shards.Refresh()
 	t.opt.Resume(c.Step)
 	return nil
 }

@@ -64,7 +64,7 @@ type build struct {
 	zeroFunc *cuda.Function
 	gemmFunc *cuda.Function
 	zeros    *signature.Handle[cleared]
-	gemms    *signature.Handle[gemm.Operands]
+	gemms    *signature.Handle[gemm.Matrices]
 	ctas     int
 	stamps   *stamps // nil: the kernels take no stamps
 }
@@ -171,10 +171,10 @@ func (b *build) launch(to *cuda.Stream, m *memory, o operands) error {
 	if err := b.zeros.Launch(to, &cleared{m.matrix(o.e)}); err != nil {
 		return err
 	}
-	if err := b.gemms.Launch(to, &gemm.Operands{A: m.matrix(o.a), B: m.matrix(o.b), D: m.matrix(o.c)}); err != nil {
+	if err := b.gemms.Launch(to, &gemm.Matrices{A: m.matrix(o.a), B: m.matrix(o.b), D: m.matrix(o.c)}); err != nil {
 		return err
 	}
-	return b.gemms.Launch(to, &gemm.Operands{A: m.matrix(o.c), B: m.matrix(o.d), D: m.matrix(o.e)})
+	return b.gemms.Launch(to, &gemm.Matrices{A: m.matrix(o.c), B: m.matrix(o.d), D: m.matrix(o.e)})
 }
 
 // encode queues a chain as somebody would who knows of no handles: launch description, tensor maps and driver structs are made anew for every call.
