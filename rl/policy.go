@@ -86,3 +86,22 @@ func (p *Policy) Draw(ctx context.Context, d Draw) (*Drawn, error) {
 	_, err = score(ctx, p.Problem.Task, p.Problem.Codec, out.Groups, max(1, p.cfg.Reinforce.Verifiers))
 	return out, err
 }
+
+// Reinforce lets the policy learn for some steps: what is drawn from then on is a later version's.
+func (p *Policy) Reinforce(ctx context.Context, steps int) error {
+	t, err := NewTrainer(&p.cfg, p.Problem, p.Weights)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for range steps {
+		if _, err := t.Step(ctx); err != nil {
+			return err
+		}
+	}
+	w, err := t.Weights()
+	if err != nil {
+		return err
+	}
+	return p.Use(w, t.Steps)
+}
