@@ -14,6 +14,7 @@ import (
 	"heddle/checkpoint/pretrained"
 	"heddle/checkpoint/safetensors"
 	"heddle/internal/atomicfile"
+	"heddle/model/hf"
 	"heddle/report"
 	"heddle/trace"
 )
@@ -162,8 +163,8 @@ func (f *Folder) model(j *Job, r *Result) error {
 	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
 		config := j.Config.Model.ToHF(j.Config.Seq)
-		if end, ok := j.Tokenizer.Separator(); ok {
-			config.EOS = []int{int(end)} // what the model was trained to predict after a document
+		if err := j.ends(&config); err != nil {
+			return err
 		}
 		if err := pretrained.Write(dir, config, safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
 			return err
@@ -173,4 +174,23 @@ func (f *Folder) model(j *Job, r *Result) error {
 		}
 		return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
 	})
+}
+
+// ends says which tokens begin and end a text: what the model that the run started from said, else the separator, which the
+// model was trained to predict after a document.
+func (j *Job) ends(c *hf.Config) error {
+	if j.Config.Init != "" {
+		p, err := pretrained.Open(j.Config.Init)
+		if err != nil {
+			return err
+		}
+		c.BOS, c.EOS = p.Config.BOS, p.Config.EOS
+		if err := p.Close(); err != nil || len(c.EOS) > 0 {
+			return err
+		}
+	}
+	if end, ok := j.Tokenizer.Separator(); ok {
+		c.EOS = []int{int(end)}
+	}
+	return nil
 }
