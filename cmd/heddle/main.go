@@ -26,6 +26,7 @@ type commands struct {
 	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
 	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
 	Verify    verifyCmd    `cmd:"" help:"Peers' answers (golden folders) beside those of any layout."`
+	Export    exportCmd    `cmd:"" help:"Write a run's model, a folder or a GGUF file as a Hugging Face folder."`
 	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
 	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`

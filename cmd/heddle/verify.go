@@ -11,10 +11,11 @@ import (
 	"heddle/parallel"
 	"heddle/parity"
 	"heddle/tensor"
+	"heddle/train"
 )
 
 type verifyCmd struct {
-	Dirs     []string `arg:"" help:"Golden folders: config.json, model.safetensors and expected.safetensors with a peer's answers."`
+	Dirs     []string `arg:"" help:"Golden folders: config.json, model.safetensors and expected.safetensors with a peer's answers, at least input_ids, labels, logits and loss."`
 	Schemes  []string `help:"Schemes to verify, named as for compare; without any, all usual ones that a folder's shapes allow."`
 	Parallel []string `sep:"none" placeholder:"AXES" help:"One more layout, by its axes: tp=2,sp=megatron."`
 	DType    string   `name:"dtype" enum:"f32,f64" default:"f64" help:"Type of weights and activations: f32 or f64."`
@@ -53,7 +54,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	out := []*parity.FolderReport{}
 	var beyond []string
 	for _, dir := range c.Dirs {
-		f, err := parity.VerifyFolder(dir, names, t, c.Tol)
+		f, err := parity.VerifyFolder(dir, names, train.Machine{Type: t}, c.Tol)
 		if _, fault := errors.AsType[*compute.Fault](err); err != nil && !fault {
 			return cli.Exit(cli.Invalid, err)
 		}
@@ -86,6 +87,10 @@ func (c *verifyCmd) print(w io.Writer, folders []*parity.FolderReport) {
 		}
 		for _, r := range f.Refused {
 			fmt.Fprintf(w, "%-20s %s\n", r.Layout, r.Why)
+		}
+		if len(f.Layouts) > 0 && !f.Layouts[0].Steps {
+			fmt.Fprint(w, "the folder has logits and loss alone\n\n")
+			continue
 		}
 		fmt.Fprintf(w, "weights over %.1f %% of the elements, rest over the others\n\n", 100*f.Share)
 	}
