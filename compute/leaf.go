@@ -36,7 +36,8 @@ type Leaf interface {
 	// GELU: y = x·σ(2√(2/π)·(x + 0.044715·x³)), which is GPT-2's tanh form; GELUBack: dx = dy·GELU'(x).
 	GELU(y, x tensor.Tensor)
 	GELUBack(dx, dy, x tensor.Tensor)
-	// Attention: causal by pos; q, o [B, S, G, R, D], k, v [B, S, G, D], lse [B, S, G, R] natural log.
+	// Attention: q, o [B, S, G, R, D], k, v [B, S, G, D], lse [B, S, G, R] natural log. With pos [S] it is causal by pos; with
+	// pos [B, S] token i of a sequence sees tokens i−pos[b,i] … i.
 	Attention(o, lse, q, k, v, pos tensor.Tensor)
 	// Delta: delta[b,s,g,r] = Σ_d o·do.
 	Delta(delta, o, do tensor.Tensor)
@@ -59,8 +60,10 @@ type Leaf interface {
 	SumSquares(out, x tensor.Tensor)
 	// Sum: out[0] += Σ x.
 	Sum(out, x tensor.Tensor)
-	// AdamW updates w, m, v in place from g·scale[0].
-	AdamW(w, g, m, v, scale tensor.Tensor, a AdamW)
+	// AdamW updates w, m, v in place from g·scale[0]; where low is wanted, it is the new w in its type.
+	AdamW(w, low, g, m, v, scale tensor.Tensor, a AdamW)
+	// Cast: dst[i] = src[i], of another type.
+	Cast(dst, src tensor.Tensor)
 	// ClipScale: out = min(1, limit/(√sq + 1e-6)); limit 0 gives 1.
 	ClipScale(out, sq tensor.Tensor, limit float64)
 

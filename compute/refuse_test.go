@@ -96,15 +96,19 @@ func TestOperationsRefuseWrongShapesAndPlaces(t *testing.T) {
 		"attention of cut s":                   func() { attention(d, k, s('s'), s('s')) },
 		"attention of partial":                 func() { attention(d, k, P, R) },
 		"attention: heads cut, keys whole":     func() { attention(d, k, s('g'), R) },
-		"embed: tokens and rows cut":           func() { d.Embed(k.ids(s('b'), 2, 3), k.t(s('v'), "vh", 7, 4), 0) },
-		"embed back: into whole rows":          func() { d.EmbedBack(k.t(R, "vh", 7, 4), k.t(P, "bsh", 2, 3, 4), k.ids(R, 2, 3), 0) },
-		"row max of partial":                   func() { d.RowMax(k.t(P, "bsv", 2, 3, 7), compute.Vocab{Valid: 7}) },
-		"sum exp with a partial maximum":       func() { sumExp(d, k, s('v'), M) },
-		"sum exp of partial logits":            func() { sumExp(d, k, P, R) },
-		"token loss of partial sums":           func() { d.TokenLoss(k.t(P, "bsx", 2, 3, 2), k.constant(R, "bs", 2, 3)) },
-		"loss back with a partial count":       func() { lossBack(d, k, P) },
-		"copy: sizes":                          func() { d.Copy(k.t(R, "x", 4), k.t(R, "x", 5)) },
-		"copy: types":                          func() { d.Copy(k.t(R, "bs", 2, 3), k.ids(R, 2, 3)) },
+		"attention: documents of the whole batch": func() {
+			kv := k.t(s('b'), "bsgd", 2, 3, 2, 4)
+			d.Attention(k.t(s('b'), "bsgrd", 2, 3, 2, 1, 4), kv, kv, k.constant(R, "bs", 2, 3))
+		},
+		"embed: tokens and rows cut":     func() { d.Embed(k.ids(s('b'), 2, 3), k.t(s('v'), "vh", 7, 4), 0) },
+		"embed back: into whole rows":    func() { d.EmbedBack(k.t(R, "vh", 7, 4), k.t(P, "bsh", 2, 3, 4), k.ids(R, 2, 3), 0) },
+		"row max of partial":             func() { d.RowMax(k.t(P, "bsv", 2, 3, 7), compute.Vocab{Valid: 7}) },
+		"sum exp with a partial maximum": func() { sumExp(d, k, s('v'), M) },
+		"sum exp of partial logits":      func() { sumExp(d, k, P, R) },
+		"token loss of partial sums":     func() { d.TokenLoss(k.t(P, "bsx", 2, 3, 2), k.constant(R, "bs", 2, 3)) },
+		"loss back with a partial count": func() { lossBack(d, k, P) },
+		"copy: sizes":                    func() { d.Copy(k.t(R, "x", 4), k.t(R, "x", 5)) },
+		"copy: types":                    func() { d.Copy(k.t(R, "bs", 2, 3), k.ids(R, 2, 3)) },
 		"copy box: outside": func() {
 			d.CopyBox(k.t(R, "x", 4), k.t(R, "x", 4), compute.Box{DstLo: []int{2}, SrcLo: []int{0}, Dims: []int{3}})
 		},
@@ -114,7 +118,7 @@ func TestOperationsRefuseWrongShapesAndPlaces(t *testing.T) {
 		"upload: size":                 func() { d.Upload(k.t(R, "x", 4), make([]float64, 3)) },
 		"clip scale of a partial norm": func() { d.ClipScale(k.t(P, ""), 1) },
 		"adamw: sizes": func() {
-			d.AdamW(k.t(I, "x", 4), k.t(I, "x", 4), k.t(I, "x", 3), k.t(I, "x", 4), k.t(I, ""), compute.AdamW{})
+			d.AdamW(k.t(I, "x", 4), tensor.Tensor{}, k.t(I, "x", 4), k.t(I, "x", 3), k.t(I, "x", 4), k.t(I, ""), compute.AdamW{})
 		},
 	} {
 		d.At("backward", 7)

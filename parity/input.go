@@ -18,6 +18,8 @@ type Input struct {
 	Labels  []int32   // [B, S], shifted
 	Mask    []float32 // [B, S], 0 or 1
 	Weights param.Source
+
+	Segments []int32 // [B, S], documents within which attention stays; nil: every sequence is one
 }
 
 // Tiny is compare's small model: fewer key/value heads than ranks can be, and a vocabulary that no even number divides.

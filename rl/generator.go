@@ -128,7 +128,7 @@ func (g *Generator) Generate(ctx context.Context, d Draw) (*Drawn, error) {
 			out.TooLong++
 			continue
 		}
-		groups[i] = &Group{Prompt: p, IDs: ids}
+		groups[i] = &Group{Prompt: p, IDs: ids, Prefix: s.Prefix}
 	}
 	if err := g.run(ctx, d, groups, &out.Bill); err != nil {
 		return nil, err
@@ -193,15 +193,23 @@ func addBill(to *sample.Bill, b sample.Bill) {
 type share struct {
 	gen    *sample.Generator
 	groups []*Group // by the generator's prompts
+	most   int      // tokens of a completion, those of a prefix included
 	more   bool
 	err    error
 }
 
 func (g *Generator) share(dec Decoder, d Draw, groups []*Group, first int) (*share, error) {
-	s := &share{more: true}
+	s := &share{more: true, most: d.MaxTokens}
 	o := sample.Options{MaxTokens: d.MaxTokens, Temperature: d.Temperature, Seed: d.Seed, Stop: []int32{g.codec.End()}, Batch: g.batch, Top: d.Top, Hidden: d.Hidden}
-	if d.Hook != nil {
-		o.Hook = func(st *sample.State) sample.Action { return d.Hook(s.groups[st.Sequence.Prompt], st) }
+	o.Hook = func(st *sample.State) (a sample.Action) {
+		g := s.groups[st.Sequence.Prompt]
+		if d.Hook != nil {
+			a = d.Hook(g, st)
+		}
+		if st.Sequence.End == sample.Running && d.MaxTokens > 0 && len(g.Prefix)+len(st.Sequence.Tokens) >= d.MaxTokens {
+			a.Stop = true // the prefix counts
+		}
+		return a
 	}
 	gen, err := sample.New(dec, o)
 	if err != nil {
@@ -240,6 +248,9 @@ func (s *share) collect() {
 	for _, q := range s.gen.Sequences {
 		if !q.Discarded {
 			g := s.groups[q.Prompt]
+			if q.End == sample.ByHook && s.most > 0 && len(g.Prefix)+len(q.Tokens) >= s.most {
+				q.End = sample.ByLength
+			}
 			g.Rollouts = append(g.Rollouts, &Rollout{Tokens: q.Tokens, End: q.End, Lost: tasks.Kept})
 		}
 	}

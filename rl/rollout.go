@@ -13,7 +13,7 @@ type Rollout struct {
 	Text   string         `json:"text"`
 	Scored bool           `json:"scored"` // the verifier answered with a number
 	Reward float64        `json:"reward"`
-	Lost   int            `json:"lost"` // index of the token at which it was lost; tasks.Kept: nowhere, or not known
+	Lost   int            `json:"lost"` // index of the token at which it was lost, those of a prefix counted; tasks.Kept: nowhere, or not known
 	Fault  string         `json:"fault,omitempty"`
 }
 
@@ -26,7 +26,8 @@ func (r *Rollout) Succeeded() bool { return r.Scored && r.Reward >= 1 }
 // Group is the completions of one prompt.
 type Group struct {
 	Prompt   tasks.Prompt `json:"prompt"`
-	IDs      []int32      `json:"ids"` // of the prompt
+	IDs      []int32      `json:"ids"`              // of the prompt, and of the prefix where there is one
+	Prefix   []int32      `json:"prefix,omitempty"` // first tokens of every completion, drawn before
 	Rollouts []*Rollout   `json:"rollouts"`
 }
 

@@ -164,8 +164,8 @@ func TestEpochsMoveTheRatio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(rep.Metrics.RatioMost > 1.001) || tr.learner.Version != 4 || tr.Steps != 1 {
-		t.Errorf("%+v after %d updates of %d rounds", rep.Metrics, tr.learner.Version, tr.Steps)
+	if !(rep.Metrics.RatioMost > 1.001) || tr.learner.Updates != 4 || tr.Steps != 1 {
+		t.Errorf("%+v after %d updates of %d rounds", rep.Metrics, tr.learner.Updates, tr.Steps)
 	}
 }
 

@@ -23,6 +23,7 @@ type Config struct {
 
 	Seq        int          `yaml:"seq" json:"seq"`               // S, tokens of a sequence
 	Batch      int          `yaml:"batch" json:"batch"`           // sequences of a global batch
+	Documents  bool         `yaml:"documents" json:"documents"`   // attention stays within documents, positions start at 0 in each; else a sequence is one text
 	Recompute  model.Policy `yaml:"recompute" json:"recompute"`   // what Forward keeps for Backward
 	Accumulate int          `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
 	Steps      int          `yaml:"steps" json:"steps"`

@@ -31,6 +31,7 @@ type commands struct {
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
 	Launch    launchCmd    `cmd:"" help:"The launch lab: host time, gaps and chains under every way of launching."`
 	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
+	RL        rlCmd        `cmd:"" name:"rl" help:"Reinforce a model on tasks that a program can check; study its rollouts."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

@@ -58,13 +58,23 @@ func (l *Leaf[T]) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 	})
 }
 
-// shape is attention's shape of q [B, S, G, R, D] and k [B, S, G, D] at the positions.
+// shape is attention's shape of q [B, S, G, R, D] and k [B, S, G, D] at the positions, [S] or, within documents, [B, S].
 func (l *Leaf[T]) shape(q, k, pos tensor.Tensor) attention.Shape {
 	l.ints = l.ints[:0]
-	for _, p := range data[T](pos) {
-		l.ints = append(l.ints, int(p))
+	s := attention.Shape{B: q.Dims[0], Sq: q.Dims[1], Sk: k.Dims[1], G: q.Dims[2], R: q.Dims[3], D: q.Dims[4]}
+	documents := pos.Has('b')
+	for i, p := range data[T](pos) {
+		if documents {
+			l.ints = append(l.ints, i%s.Sq-int(p))
+		} else {
+			l.ints = append(l.ints, int(p))
+		}
 	}
-	s := attention.Shape{B: q.Dims[0], Sq: q.Dims[1], Sk: k.Dims[1], G: q.Dims[2], R: q.Dims[3], D: q.Dims[4], QPos: l.ints, KPos: l.ints}
+	if documents {
+		s.From = l.ints
+	} else {
+		s.QPos, s.KPos = l.ints, l.ints
+	}
 	if n := attention.ScratchLen[T](l.pool, s); len(l.work) < n {
 		l.work = make([]T, n)
 	}
