@@ -34,6 +34,7 @@ type GEMM struct {
 	Block     time.Duration
 
 	Chosen bool                       // at each square, of Configs the one that gemm.Choose gives for it alone
+	Search bool                       // of Shapes, measure each on all of Configs
 	Quick  bool                       // compare samples only, and try half of the peer's algorithms: for a search among many configurations
 	Done   []Row                      // rows of an earlier run of the same command, which are kept and not measured again
 	Skip   map[string]bool            // names of kernels that are not to run
@@ -138,7 +139,11 @@ func (g *GEMM) read() (*TilePTX, error) {
 // load compiles our kernels. One that cannot be built or compiled becomes a failed row.
 func (s *session) load(file *TilePTX, run *cuda.Runner) error {
 	var all []contender
-	for _, c := range s.cfg.Configs {
+	configs := s.cfg.Configs
+	if len(s.cfg.order()) == 0 {
+		configs = nil // shapes load what they use, in their layout
+	}
+	for _, c := range configs {
 		b, err := gemm.New(c)
 		if err != nil {
 			if err := s.fail("heddle "+c.String(), 0, err); err != nil {

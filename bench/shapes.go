@@ -65,13 +65,12 @@ func (s *session) shapes(ctx context.Context) error {
 // named measures one shape.
 func (s *session) named(x Shape, loaded map[gemm.Config]contender) error {
 	row := Row{Name: x.Name, M: x.M, N: x.N, K: x.K, TransA: x.TransA, TransB: x.TransB, Mode: "single"}
-	kernel, err := s.chosen(x, loaded)
+	kernels, err := s.forShape(x, loaded)
 	if err != nil {
 		return s.failShape(row, "gemm", err)
 	}
-	row.Kernel = kernel.name()
-	if s.cfg.Try != nil {
-		s.cfg.Try(kernel.name(), x.M)
+	if !s.cfg.Search {
+		row.Kernel = kernels[0].name()
 	}
 	o, err := newOperands(s.helpers, x.M, x.N, x.K)
 	if err != nil {
@@ -86,25 +85,42 @@ func (s *session) named(x Shape, loaded map[gemm.Config]contender) error {
 	if err != nil {
 		return s.failShape(row, "peer", err)
 	}
-	ours, err := s.ours(kernel, o)
-	if err == nil {
-		err = o.agree(s.helpers.stream, ours, peers[0])
+	var own []Side
+	for _, k := range kernels {
+		if s.cfg.Try != nil {
+			s.cfg.Try(k.name(), x.M)
+		}
+		ours, err := s.ours(k, o)
+		if err == nil {
+			err = o.agree(s.helpers.stream, ours, peers[0])
+		}
+		if err == nil {
+			own = append(own, ours)
+		} else if err := s.failShape(row, k.name(), err); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return s.failShape(row, kernel.name(), err)
+	if len(own) == 0 {
+		return nil
+	}
+	if s.cfg.Try != nil {
+		s.cfg.Try("", x.M)
 	}
 	row.Recorded = times
-	if row.Samples, err = s.protocol.Single(append([]Side{ours}, peers...), s.cfg.Pairs, s.cfg.Idle); err != nil {
+	if row.Samples, err = s.protocol.Single(append(own, peers...), s.cfg.Pairs, s.cfg.Idle); err != nil {
 		return err
 	}
 	if len(row.Samples[0].Micros) == 0 {
 		return nil // the time was out before the first pair
 	}
+	if s.cfg.Search {
+		return s.add(row)
+	}
 	s.result.Rows = append(s.result.Rows, row)
 	r := Result{Rows: []Row{row}}
 	for _, q := range r.Summary() {
 		if q.Best {
-			s.cfg.Progress("%-32s %7.1f against %7.1f TFLOP/s, %.3f (%.3f..%.3f)  %s", x.Name, q.Ours, q.Theirs, q.Speed.Value, q.Speed.Low, q.Speed.High, kernel.name())
+			s.cfg.Progress("%-32s %7.1f against %7.1f TFLOP/s, %.3f (%.3f..%.3f)  %s", x.Name, q.Ours, q.Theirs, q.Speed.Value, q.Speed.Low, q.Speed.High, row.Kernel)
 		}
 	}
 	return s.cfg.Store(s.result)
@@ -119,12 +135,36 @@ func (s *session) failShape(row Row, kernel string, err error) error {
 	return s.dev.Synchronize() // sticky errors come back here
 }
 
-// chosen loads the kernel for a shape, once for all shapes that share it.
-func (s *session) chosen(x Shape, loaded map[gemm.Config]contender) (contender, error) {
-	c, err := gemm.Choose(x.M, x.N, x.K, s.dev.SMs, gemm.Config{TransA: x.TransA, TransB: x.TransB})
+// forShape loads what a shape is measured on: the kernel that is chosen for it, or all that are searched, in its layout.
+func (s *session) forShape(x Shape, loaded map[gemm.Config]contender) ([]contender, error) {
+	like := gemm.Config{TransA: x.TransA, TransB: x.TransB}
+	c, err := gemm.Choose(x.M, x.N, x.K, s.dev.SMs, like)
 	if err != nil {
 		return nil, err
 	}
+	configs := []gemm.Config{c}
+	if s.cfg.Search {
+		for _, c := range s.cfg.Configs {
+			if c = c.Like(like.Full()); c.Check() == nil && c != configs[0] {
+				configs = append(configs, c)
+			}
+		}
+	}
+	var all []contender
+	for _, c := range configs {
+		k, err := s.loadOnce(c, loaded)
+		if err != nil {
+			return nil, err
+		}
+		if !s.cfg.Skip[k.name()] {
+			all = append(all, k)
+		}
+	}
+	return all, nil
+}
+
+// loadOnce loads a kernel for all shapes that share it.
+func (s *session) loadOnce(c gemm.Config, loaded map[gemm.Config]contender) (contender, error) {
 	if k := loaded[c]; k != nil {
 		return k, nil
 	}

@@ -26,6 +26,9 @@ import (
 func body(k *ptx.Builder, c Config) params {
 	p := params{A: k.ParamMap("A"), B: k.ParamMap("B"), D: k.ParamMap("D"), TilesM: k.ParamU32("tilesM"), TilesN: k.ParamU32("tilesN"), Steps: k.ParamU32("steps")}
 	p.Finish = c.Epi.Params(k)
+	if c.StreamK {
+		p.stream = streamParams(k)
+	}
 	if c.Epi.Act == kernel.SwiGLU {
 		k.SpliceB(c.BN / 2)
 	}
@@ -88,14 +91,29 @@ type builder struct {
 	loaded     ptx.Bar // chunks of C have come: one of each buffer of each consumer
 }
 
-// tiles visits every step-th tile of this cluster from the first-th on; row and col are the first of this CTA's tile.
-func (b *builder) tiles(first ptx.U32, step int, visit func(row, col ptx.U32)) {
-	k, c := b.k, b.c
+// work is a tile of D, or some k steps of one: those of the product's from first on, below end. Row and col are the first of this CTA's tile.
+type work struct {
+	row, col   ptx.U32
+	tile       ptx.U32 // its number
+	first, end ptx.U32
+}
+
+func (w work) steps() ptx.U32 { return w.end.Sub(w.first) }
+
+// tiles visits every step-th tile of this cluster from the first-th on.
+func (b *builder) tiles(first ptx.U32, step int, visit func(work)) {
+	k := b.k
 	begin := k.ClusterIndex().Add(first.Mul(k.NumClusters()))
 	k.For(begin, b.p.TilesM.Mul(b.p.TilesN.U32), k.NumClusters().Times(step), func(t ptx.U32) {
-		m, n := c.Order.Tile(k, t, b.p.TilesM.U32, b.p.TilesN.U32)
-		visit(m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.columns()))
+		visit(b.place(t, k.U32(0), b.p.Steps.U32))
 	})
+}
+
+// place is k steps of tile t.
+func (b *builder) place(t, first, end ptx.U32) work {
+	c := b.c
+	m, n := c.Order.Tile(b.k, t, b.p.TilesM.U32, b.p.TilesN.U32)
+	return work{m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.columns()), t, first, end}
 }
 
 func (b *builder) producer() {
@@ -109,15 +127,19 @@ func (b *builder) producer() {
 	at := b.ring.Producer()
 	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)) // to the CTAs with this one's rows
 	loadB := b.loaderB(k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM)))                                     // to those with its columns
-	b.tiles(k.U32(0), 1, func(row, col ptx.U32) {
-		k.For(k.U32(0), b.p.Steps.U32, k.U32(1), func(step ptx.U32) {
+	all := func(visit func(work)) { b.tiles(k.U32(0), 1, visit) }
+	if c.StreamK {
+		all = b.segments
+	}
+	all(func(w work) {
+		k.For(w.first, w.end, k.U32(1), func(step ptx.U32) {
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
 			full.ArriveExpect(c.aBytes() + c.bBytes())
 			depth := step.Times(c.BK)
-			loadA(b.sA.At(s.Times(c.aBytes())), depth, row, full)
-			loadB(b.sB.At(s.Times(c.bBytes())), depth, col, full)
+			loadA(b.sA.At(s.Times(c.aBytes())), depth, w.row, full)
+			loadB(b.sB.At(s.Times(c.bBytes())), depth, w.col, full)
 			at.Advance()
 		})
 	})
@@ -224,11 +246,6 @@ func (b *builder) consumer() {
 	}
 	end := b.epilogue(accs, group)
 	at := b.ring.Consumer()
-	first, step := k.U32(0), 1
-	if c.PingPong {
-		first, step = group, 2
-		at.Skip(group.Mul(b.p.Steps.U32))
-	}
 	// multiply issues one k step; the first of a tile overwrites the accumulators.
 	multiply := func(first bool) ptx.U32 {
 		at.WaitFull()
@@ -238,11 +255,12 @@ func (b *builder) consumer() {
 		return s
 	}
 	await, yield := b.turns(group)
-	b.tiles(first, step, func(row, col ptx.U32) {
-		finish := end.begin(row.Add(mine), col)
+	b.mine(at, group, func(w work) {
+		w.row = w.row.Add(mine)
+		finish := end.begin(w)
 		await()
 		last := ptx.NewVar(k, multiply(true))
-		k.For(k.U32(1), b.p.Steps.U32, k.U32(1), func(ptx.U32) {
+		k.For(w.first.Plus(1), w.end, k.U32(1), func(ptx.U32) {
 			s := multiply(false)
 			k.WgmmaWait(1) // the step before this one is done with its stage
 			release(last.Get())
@@ -252,11 +270,31 @@ func (b *builder) consumer() {
 		k.WgmmaWait(0)
 		release(last.Get())
 		finish()
-		if c.PingPong {
-			at.Skip(b.p.Steps.U32) // the other's tile
-		}
 	})
 	end.end()
+}
+
+// mine visits the work of a consumer: all of the CTA's, or every second piece in ping-pong, where the ring's stages of the others are skipped.
+func (b *builder) mine(at kernel.Cursor, group ptx.U32, visit func(work)) {
+	k, c := b.k, b.c
+	switch {
+	case c.StreamK && c.PingPong:
+		turn := ptx.NewVar(k, group)
+		b.segments(func(w work) {
+			k.IfElse(turn.Get().Eq(k.U32(0)), func() { visit(w) }, func() { at.Skip(w.steps()) })
+			turn.Set(k.U32(1).Sub(turn.Get()))
+		})
+	case c.StreamK:
+		b.segments(visit)
+	case c.PingPong:
+		at.Skip(group.Mul(b.p.Steps.U32))
+		b.tiles(group, 2, func(w work) {
+			visit(w)
+			at.Skip(b.p.Steps.U32) // the other's tile
+		})
+	default:
+		b.tiles(k.U32(0), 1, visit)
+	}
 }
 
 // products issues the products of one stage.

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand"
@@ -56,8 +57,32 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	if c.Epi != (kernel.Epilogue{}) {
 		check = x.epilogue(c, &p)
 	}
+	if n := g.Workspace(ctas); n > 0 {
+		p.Work = workspace(n, c.flagBytes(ctas))
+		plain := check
+		check = func() error { return errors.Join(plain(), flagsDown(p.Work, c.flagBytes(ctas))) }
+	}
 	l, args, err := g.Launch(p, ctas)
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err
+}
+
+// workspace is flags that are down and sums that are NaN.
+func workspace(n, flags int) *ptx.Buffer {
+	b := &ptx.Buffer{Name: "workspace", Data: make([]byte, n)}
+	for i := flags; i < n; i++ {
+		b.Data[i] = 0xff
+	}
+	return b
+}
+
+// flagsDown checks that a launch has left the workspace as the next one needs it.
+func flagsDown(b *ptx.Buffer, flags int) error {
+	for i, x := range b.Data[:flags] {
+		if x != 0 {
+			return fmt.Errorf("gemm: flag %d of the workspace is up after the launch", i/4)
+		}
+	}
+	return nil
 }
 
 const guard = 256 // bytes behind a buffer that nothing may touch

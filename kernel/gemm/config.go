@@ -21,6 +21,7 @@ type Config struct {
 	ClusterN  int  // CTAs along N: they share tiles of A
 	Order     kernel.Order
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
+	StreamK   bool // the tiles that would not fill the device are cut along K: all clusters have equally many k steps, and sum what they have in a fixed order
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
@@ -33,8 +34,8 @@ type Config struct {
 	TransB bool // B is stored [K, N]
 }
 
-// full replaces zero fields by what they stand for.
-func (c Config) full() Config {
+// Full replaces zero fields by what they stand for.
+func (c Config) Full() Config {
 	if c.Buffers == 0 {
 		c.Buffers = 2
 	}
@@ -75,7 +76,7 @@ func (c Config) aBytes() int  { return c.BM * c.BK * elem }
 func (c Config) bBytes() int  { return c.BN * c.BK * elem }
 
 // storeBytes are the store buffers of one consumer.
-func (c Config) storeBytes() int { return c.full().Buffers * kernel.StoreBytes }
+func (c Config) storeBytes() int { return c.Full().Buffers * kernel.StoreBytes }
 
 // swizzle is the pattern of operand tiles that lie K-major, whose slabs are one pattern wide along K. Transposed ones are 128-byte swizzled.
 func (c Config) swizzle() ptx.Swizzle {
@@ -122,14 +123,14 @@ func (c Config) Shared() int {
 		n += 8 * c.Consumers
 	}
 	if c.Epi.ReadsC() {
-		n += 8 * c.Consumers * c.full().Buffers
+		n += 8 * c.Consumers * c.Full().Buffers
 	}
 	return n
 }
 
 // Check tells why a configuration cannot be built.
 func (c Config) Check() error {
-	c = c.full()
+	c = c.Full()
 	switch {
 	case c.BM%64 != 0 || c.BM < 64 || c.BM > 256 || c.BN%64 != 0 || c.BN < 64 || c.BN > 256:
 		return fmt.Errorf("gemm: tile of %d×%d, want multiples of 64 up to 256", c.BM, c.BN)
@@ -153,6 +154,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.StreamK && c.OneTile:
+		return fmt.Errorf("gemm: stream-K with a cluster a tile, want clusters that take several")
+	case c.StreamK && c.Epi.ReadsC():
+		return fmt.Errorf("gemm: stream-K beside an epilogue that reads C; hint: no residual, or no stream-K")
 	case c.Overlap > Invites || c.L2 > ptx.L2256B:
 		return fmt.Errorf("gemm: overlap %d, L2 promotion %d, want 0..2 and 0..3", c.Overlap, c.L2)
 	case c.Shared() > ptx.MaxShared:
@@ -192,7 +197,7 @@ func (c *Config) options() []option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.In, func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		{"f16", c.In == num.F16, func() { c.In = num.F16 }}, out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}
@@ -210,7 +215,7 @@ type option struct {
 
 // String is the configuration's name, which ParseConfig reads: tile, consumers, cluster, stages, strip, and what is not usual.
 func (c Config) String() string {
-	c = c.full()
+	c = c.Full()
 	s := fmt.Sprintf("%dx%dx%d-w%d-c%dx%d-s%d-g%d", c.BM, c.BN, c.BK, c.Consumers, c.ClusterM, c.ClusterN, c.Stages, c.Order.Group)
 	for _, o := range c.options() {
 		if o.on {
@@ -244,7 +249,7 @@ func ParseConfig(name string) (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("%w in %q; hint: names look like %v", err, name, Default())
 	}
-	return c.full(), c.Check()
+	return c.Full(), c.Check()
 }
 
 // set applies one option, and tells whether there is one of that name.

@@ -36,6 +36,14 @@ func Family() []Config {
 		"128x128x64-w2-c1x1-s3-g4-b4",
 		"128x192x64-w2-c2x1-s3-g4-b3",
 		"128x64x64-w1-c1x1-s3-g4-b4",
+		// tiles cut along K
+		"128x128x64-w2-c1x1-s4-g4-streamk",
+		"128x256x64-w2-c2x1-s3-g2-streamk",
+		"256x192x64-w2-c1x1-s3-g4-streamk",
+		"128x128x64-w2-c2x1-s4-g2-streamk-pingpong-ta-tb",
+		"64x128x64-w1-c1x1-s4-g4-streamk-ta-tb-tof32-add",
+		"128x192x64-w2-c1x2-s3-g2-streamk-invites-tb-tof32",
+		"128x256x64-w2-c1x1-s3-g4-streamk-alpha-bias-swiglu",
 		// epilogues
 		"128x256x64-w2-c2x1-s3-g8-residual",
 		"128x256x64-w2-c1x1-s3-g8-b4-alpha-bias-residual",

@@ -23,6 +23,7 @@ type params struct {
 	TilesM, TilesN ptx.ParamU32 // cluster tiles
 	Steps          ptx.ParamU32 // of BK along K
 	Finish         kernel.FinishParams
+	stream
 }
 
 // New builds the kernel.
@@ -30,7 +31,7 @@ func New(c Config) (*Gemm, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	c = c.full()
+	c = c.Full()
 	k := ptx.New("gemm", c.threads(), c.Cluster())
 	g := &Gemm{Config: c}
 	g.params = body(k, c)

@@ -16,6 +16,7 @@ type Problem struct {
 	B       *ptx.Buffer // [N, K], or [K, N]
 	D       *ptx.Buffer // [M, N]; [M, N/2] for SwiGLU, [M, 2N] for its backward form
 	Epi     Operands
+	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K; of this launch's stream alone
 }
 
 // Operands are what a configuration's epilogue takes; the others are not looked at.
@@ -51,7 +52,12 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	g.TilesN.Put(a, uint32(tilesN))
 	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
 	clusters := tilesM * tilesN
-	if !c.OneTile {
+	switch {
+	case c.StreamK:
+		if clusters, err = g.putStream(a, p, clusters, ctas); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	case !c.OneTile:
 		clusters = min(ctas/c.Cluster(), clusters)
 	}
 	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster()}, PDL: c.Overlap != Serial}, a, nil

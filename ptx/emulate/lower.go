@@ -73,7 +73,7 @@ func (m *machine) inst(in *ptx.Inst) {
 	if in.Guard.Valid() {
 		c.g = int32(in.Guard.Reg())
 	}
-	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks()
+	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks() && in.Op != ptx.OpNanosleep
 	for _, s := range in.Src {
 		c.s = append(c.s, m.source(s))
 	}

@@ -30,6 +30,7 @@ type warp struct {
 	stack []frame
 	done  bool
 	wait  *wait // what it waits for; nil: it can run
+	dozes bool  // its turn ends: it polls memory
 	regs  int
 	time  float64 // of the latency model, in clocks
 
@@ -91,10 +92,11 @@ func (m *machine) newWarp(t *cta, id, agents int) *warp {
 	return w
 }
 
-// run executes up to n steps and tells whether it got anywhere.
+// run executes up to n steps and tells whether it got anywhere; a warp that sleeps between two looks at memory did not.
 func (w *warp) run(n int) bool {
 	code, executed := w.m.code, w.m.executed
 	left := n
+	w.dozes = false
 	for ; left > 0 && !w.done; left-- {
 		at := w.pc
 		w.at = at
@@ -123,10 +125,17 @@ func (w *warp) run(n int) bool {
 		}
 		executed[at]++
 		w.time++
+		if w.dozes {
+			w.m.counts.Steps += int64(n - left)
+			return false
+		}
 	}
 	w.m.counts.Steps += int64(n - left)
 	return left < n
 }
+
+// nanosleep ends the warp's turn: whatever it looks for, somebody else must do first.
+func nanosleep(w *warp, c *code) { w.dozes = true }
 
 // sleep makes the instruction under way be tried again.
 func (w *warp) sleep(x wait) { w.wait = &x }
