@@ -62,10 +62,11 @@ func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error)
 const maxPerSM = 8
 
 func (b *builtGEMM) launch(p Product, ctas int) (*cuda.Prepared, error) {
-	at := func(name string, p cuda.Ptr, elements int) *ptx.Buffer {
-		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: elements * 2}
+	at := func(name string, p cuda.Ptr, bytes int) *ptx.Buffer {
+		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: bytes}
 	}
-	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K), B: at("B", p.B, p.N*p.K), D: at("D", p.C, p.M*p.N), Work: b.workspace(ctas)}, ctas)
+	size := p.In.Size()
+	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K*size), B: at("B", p.B, p.N*p.K*size), D: at("D", p.C, p.M*p.N*2), Work: b.workspace(ctas)}, ctas)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"heddle/cuda"
 	"heddle/kernel/gemm"
+	"heddle/num"
 )
 
 // Shape is a product of a model's training: forward x·Wᵀ, dgrad dy·W with B transposed, wgrad dyᵀ·x with both transposed.
@@ -21,6 +22,19 @@ type Shape struct {
 	K      int    `json:"k"`
 	TransA bool   `json:"ta,omitempty"`
 	TransB bool   `json:"tb,omitempty"`
+	In     string `json:"in,omitempty"` // of A and B: bf16, e4m3 or e5m2; "": bf16
+}
+
+// like is what the shape asks of a configuration.
+func (x Shape) like() (gemm.Config, error) {
+	in, err := num.BF16, error(nil)
+	if x.In != "" {
+		in, err = num.ParseDType(x.In)
+	}
+	if err == nil && in != num.BF16 && in != num.E4M3 && in != num.E5M2 {
+		err = fmt.Errorf("bench: %s: operands of type %s, want bf16, e4m3 or e5m2", x.Name, x.In)
+	}
+	return gemm.Config{In: in, Out: num.BF16, TransA: x.TransA, TransB: x.TransB}.Full(), err
 }
 
 // ReadShapes reads a list such as bench/shapes.json.
@@ -34,6 +48,9 @@ func ReadShapes(path string) ([]Shape, error) {
 		return nil, fmt.Errorf("bench: %s: %w", path, err)
 	}
 	for _, x := range all {
+		if _, err := x.like(); err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, path)
+		}
 		if x.Name == "" || x.M < 1 || x.N < 1 || x.K < 1 || x.M > 1<<24 || x.N > 1<<24 || x.K > 1<<24 {
 			return nil, fmt.Errorf("bench: %s: shape %+v, want a name and sizes of 1..2^24", path, x)
 		}
@@ -72,7 +89,11 @@ func (s *session) named(x Shape, loaded map[gemm.Config]contender) error {
 	if !s.cfg.Search {
 		row.Kernel = kernels[0].name()
 	}
-	o, err := newOperands(s.helpers, x.M, x.N, x.K)
+	like, err := x.like()
+	if err != nil {
+		return err
+	}
+	o, err := newOperands(s.helpers, x.M, x.N, x.K, like.In)
 	if err != nil {
 		return err
 	}
@@ -137,7 +158,10 @@ func (s *session) failShape(row Row, kernel string, err error) error {
 
 // forShape loads what a shape is measured on: the kernel that is chosen for it, or all that are searched, in its layout.
 func (s *session) forShape(x Shape, loaded map[gemm.Config]contender) ([]contender, error) {
-	like := gemm.Config{TransA: x.TransA, TransB: x.TransB}
+	like, err := x.like()
+	if err != nil {
+		return nil, err
+	}
 	c, err := gemm.Choose(x.M, x.N, x.K, s.dev.SMs, like)
 	if err != nil {
 		return nil, err
@@ -145,7 +169,7 @@ func (s *session) forShape(x Shape, loaded map[gemm.Config]contender) ([]contend
 	configs := []gemm.Config{c}
 	if s.cfg.Search {
 		for _, c := range s.cfg.Configs {
-			if c = c.Like(like.Full()); c.Check() == nil && c != configs[0] {
+			if c = c.Like(like); c.Check() == nil && c != configs[0] {
 				configs = append(configs, c)
 			}
 		}
@@ -209,7 +233,7 @@ func (o *operands) agree(s *cuda.Stream, ours, peer Side) error {
 	wrong, worst := 0, 0.0
 	for i := 0; i < len(got[0]); i += 2 {
 		a, b := bf16(got[0][i:]), bf16(got[1][i:])
-		if d := math.Abs(a - b); !(d <= 2*bound(max(math.Abs(a), math.Abs(b)), p.K)) { // a NaN differs
+		if d := math.Abs(a - b); !(d <= 2*p.bound(max(math.Abs(a), math.Abs(b)))) { // a NaN differs
 			wrong, worst = wrong+1, max(worst, d)
 		}
 	}

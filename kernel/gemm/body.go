@@ -171,7 +171,7 @@ func (b *builder) loaderB(mask ptx.U32) load {
 // down is the bytes from the start of a tile to its row r, a multiple of 64 in a transposed one.
 func (c Config) down(trans bool, r int) int {
 	if trans {
-		return r * c.BK * elem
+		return r * c.BK * c.elem()
 	}
 	return r * c.swizzle().Width()
 }
@@ -212,7 +212,10 @@ func (b *builder) piece(from ptx.ParamMap, trans bool, rows, some int, mask ptx.
 }
 
 // chunk is the bytes of 64 rows of a transposed operand's stage.
-func (c Config) chunk() int { return 64 * c.BK * elem }
+func (c Config) chunk() int { return 64 * c.BK * c.elem() }
+
+// kStep is the bytes of a row that one matrix product takes, whatever the type.
+const kStep = 32
 
 // layout describes an operand's tile to wgmma.
 func (c Config) layout(trans bool) ptx.DescLayout {
@@ -222,12 +225,13 @@ func (c Config) layout(trans bool) ptx.DescLayout {
 	return ptx.KMajor(c.swizzle())
 }
 
-// within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 16 elements along a row, transposed 16 lines of 128 bytes.
+// within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 32 bytes along a row, transposed 16 lines of 128 bytes.
 func (c Config) within(trans bool, rows, i, j int) int {
 	if trans {
 		return (i*c.chunk() + j*16*128) / 16
 	}
-	return (j*16/c.slab()*rows+i*64)*c.swizzle().Width()/16 + j*16%c.slab()*elem/16
+	width := c.swizzle().Width()
+	return (j*kStep/width*rows+i*64)*width/16 + j*kStep%width/16
 }
 
 func (b *builder) consumer() {
@@ -300,12 +304,19 @@ func (b *builder) mine(at kernel.Cursor, group ptx.U32, visit func(work)) {
 // products issues the products of one stage.
 func (c Config) products(k *ptx.Builder, accs []*ptx.Acc, a, b ptx.Desc, first bool) {
 	k.WgmmaFence()
-	for j := range c.BK / 16 {
+	for j := range c.BK * c.elem() / kStep {
 		for i, acc := range accs {
 			x, y, more := a.Step(c.within(c.TransA, c.BM, i, j)), b.Step(c.within(c.TransB, c.BN, 0, j)), k.Bool(!first || j > 0)
-			if c.In == num.F16 {
+			switch c.In {
+			case num.F16:
 				acc.MMAF16(x, y, more, flag(c.TransA), flag(c.TransB))
-			} else {
+			case num.TF32:
+				acc.MMATF32(x, y, more)
+			case num.E4M3:
+				acc.MMAE4M3(x, y, more)
+			case num.E5M2:
+				acc.MMAE5M2(x, y, more)
+			default:
 				acc.MMABF16(x, y, more, flag(c.TransA), flag(c.TransB))
 			}
 		}

@@ -108,7 +108,11 @@ func put(b *ptx.Buffer, t num.DType, i int, x float32) {
 		binary.LittleEndian.PutUint16(b.Data[2*i:], num.ToBF16(x))
 	case num.F16:
 		binary.LittleEndian.PutUint16(b.Data[2*i:], num.ToF16(x))
-	case num.F32:
+	case num.E4M3:
+		b.Data[i] = num.ToE4M3(x)
+	case num.E5M2:
+		b.Data[i] = num.ToE5M2(x)
+	case num.F32, num.TF32:
 		binary.LittleEndian.PutUint32(b.Data[4*i:], math.Float32bits(x))
 	}
 }
@@ -186,6 +190,9 @@ func (c Config) Sizes() [][3]int {
 	}
 	if c.Epi.Act == kernel.SwiGLU { // half of N is D's width
 		return [][3]int{{256, 256, 256}, {136, 208, deep}, {512, 256, 1024}, {8, 16, 8}, {odd, 32, 24}, {304, 528, 640}}
+	}
+	if c.elem() == 1 {
+		return [][3]int{{256, 256, 256}, {136, 200, 80}, {512, 256, 1024}, {8, 8, 16}, {odd, 16, 48}, {304, 520, 640}}
 	}
 	return [][3]int{{256, 256, 256}, {136, 200, deep}, {512, 256, 1024}, {8, 8, 8}, {odd, 16, 24}, {304, 520, 640}}
 }

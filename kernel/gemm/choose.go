@@ -82,8 +82,8 @@ const (
 func (c Config) estimate(m, n, k, sms int) float64 {
 	clusters := ceil(m, c.BM*c.ClusterM) * ceil(n, c.BN*c.ClusterN)
 	rounds := float64(ceil(clusters, sms/c.Cluster()))
-	bytes := float64((c.BM/c.ClusterN + c.BN/c.ClusterM) * c.BK * elem)
-	products := float64(c.BM*c.BN*c.BK) / macsPerClock
+	bytes := float64((c.BM/c.ClusterN + c.BN/c.ClusterM) * c.BK * c.elem())
+	products := float64(c.BM*c.BN*c.row()) / 2 / macsPerClock // the narrower the type, the faster
 	step := max(products, bytes/loadPerClock) + overheadClocks
 	epilogue := storeClocks * float64(c.rows()*c.BN/64)
 	if c.PingPong {

@@ -36,6 +36,12 @@ func Family() []Config {
 		"128x128x64-w2-c1x1-s3-g4-b4",
 		"128x192x64-w2-c2x1-s3-g4-b3",
 		"128x64x64-w1-c1x1-s3-g4-b4",
+		"128x256x128-w2-c2x1-s3-g8-e4m3",
+		"128x128x128-w2-c1x2-s4-g4-e5m2-tof32-pingpong",
+		"128x128x256-w2-c1x1-s2-g4-e4m3-tof16-alpha",
+		"64x128x64-w1-c1x1-s4-g4-e5m2",
+		"128x128x32-w2-c2x1-s4-g4-tf32",
+		"64x64x64-w1-c1x1-s3-g0-tf32-tobf16",
 		// tiles cut along K
 		"128x128x64-w2-c1x1-s4-g4-streamk",
 		"128x256x64-w2-c2x1-s3-g2-streamk",

@@ -28,6 +28,19 @@ type Operands struct {
 	AMax                *ptx.Buffer // one float32, zero before
 }
 
+// Takes tells whether TMA can move the rows of a product's matrices: each must be a multiple of 16 bytes.
+func (c Config) Takes(m, n, k int) bool {
+	c = c.Full()
+	rowA, rowB, d := k, k, c.Epi.Act.Columns(n)
+	if c.TransA {
+		rowA = m
+	}
+	if c.TransB {
+		rowB = n
+	}
+	return rowA*c.elem()%16 == 0 && rowB*c.elem()%16 == 0 && d*c.Out.Size()%16 == 0 && (c.Epi.Act != kernel.SwiGLU || n%2 == 0)
+}
+
 // Launch describes the launch for a device that runs so many CTAs of this kernel at once.
 func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	c := g.Config
