@@ -29,7 +29,7 @@ func TunedProblems() ([]Tuned, error) {
 // Choose gives the configuration for a product on a device of so many SMs: the measured one where there is one, else that of the least estimated time.
 // like says what the product is: types, transposition, addition; its other fields are ignored.
 func Choose(m, n, k, sms int, like Config) (Config, error) {
-	like = like.full()
+	like = like.Full()
 	tuned, err := TunedProblems()
 	if err != nil {
 		return Config{}, err
@@ -48,7 +48,7 @@ func Choose(m, n, k, sms int, like Config) (Config, error) {
 func Estimate(m, n, k, sms int, like Config) Config {
 	best, least := Config{}, 0.0
 	for _, c := range parseAll(usual) {
-		c = c.Like(like.full())
+		c = c.Like(like.Full())
 		if c.Check() != nil || c.Cluster() > sms {
 			continue
 		}
@@ -82,8 +82,8 @@ const (
 func (c Config) estimate(m, n, k, sms int) float64 {
 	clusters := ceil(m, c.BM*c.ClusterM) * ceil(n, c.BN*c.ClusterN)
 	rounds := float64(ceil(clusters, sms/c.Cluster()))
-	bytes := float64((c.BM/c.ClusterN + c.BN/c.ClusterM) * c.BK * elem)
-	products := float64(c.BM*c.BN*c.BK) / macsPerClock
+	bytes := float64((c.BM/c.ClusterN + c.BN/c.ClusterM) * c.BK * c.elem())
+	products := float64(c.BM*c.BN*c.row()) / 2 / macsPerClock // the narrower the type, the faster
 	step := max(products, bytes/loadPerClock) + overheadClocks
 	epilogue := storeClocks * float64(c.rows()*c.BN/64)
 	if c.PingPong {

@@ -23,7 +23,7 @@ func TestChooseGivesALegalConfiguration(t *testing.T) {
 				if err != nil {
 					t.Errorf("%v: %v", s, err)
 				}
-				if c != c.Like(like.full()) {
+				if c != c.Like(like.Full()) {
 					t.Errorf("%v: %v is not the product asked for", s, c)
 				}
 			}

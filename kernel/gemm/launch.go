@@ -16,6 +16,7 @@ type Problem struct {
 	B       *ptx.Buffer // [N, K], or [K, N]
 	D       *ptx.Buffer // [M, N]; [M, N/2] for SwiGLU, [M, 2N] for its backward form
 	Epi     Operands
+	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K; of this launch's stream alone
 }
 
 // Operands are what a configuration's epilogue takes; the others are not looked at.
@@ -25,6 +26,19 @@ type Operands struct {
 	C                   *ptx.Buffer // of D's type and shape; for a backward activation what the forward one kept
 	Kept                *ptx.Buffer // [M, N] of D's type
 	AMax                *ptx.Buffer // one float32, zero before
+}
+
+// Takes tells whether TMA can move the rows of a product's matrices: each must be a multiple of 16 bytes.
+func (c Config) Takes(m, n, k int) bool {
+	c = c.Full()
+	rowA, rowB, d := k, k, c.Epi.Act.Columns(n)
+	if c.TransA {
+		rowA = m
+	}
+	if c.TransB {
+		rowB = n
+	}
+	return rowA*c.elem()%16 == 0 && rowB*c.elem()%16 == 0 && d*c.Out.Size()%16 == 0 && (c.Epi.Act != kernel.SwiGLU || n%2 == 0)
 }
 
 // Launch describes the launch for a device that runs so many CTAs of this kernel at once.
@@ -51,7 +65,12 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	g.TilesN.Put(a, uint32(tilesN))
 	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
 	clusters := tilesM * tilesN
-	if !c.OneTile {
+	switch {
+	case c.StreamK:
+		if clusters, err = g.putStream(a, p, clusters, ctas); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	case !c.OneTile:
 		clusters = min(ctas/c.Cluster(), clusters)
 	}
 	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster()}, PDL: c.Overlap != Serial}, a, nil
