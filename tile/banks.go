@@ -40,7 +40,7 @@ func (a Access) Phase(lane int) int { return lane / a.perPhase() }
 func (a Access) perPhase() int { return Lanes * WordBytes / max(a.Width, WordBytes) }
 
 // Conflicts works out wavefronts and conflicting lanes. Lanes that want the same word share it (broadcast); the wavefronts of a phase are the most
-// different words that any one bank is asked for. Measured cycles on an H200 agree for accesses of 4 and 16 bytes, ldmatrix and stmatrix
+// different words that any one bank is asked for. Measured cycles on an H200 agree for accesses of 4, 8 and 16 bytes, ldmatrix and stmatrix
 // (bench/results/banks-h200.json).
 func (a Access) Conflicts() (BankReport, error) {
 	r := BankReport{Conflicts: []BankConflict{}}

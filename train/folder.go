@@ -19,8 +19,9 @@ import (
 	"heddle/trace"
 )
 
-// Folder is where a run leaves what it found: config.yaml, env.json, metrics.jsonl as it goes; at the end loss.svg,
-// trace.json and model/ with weights, configuration and tokenizer in Hugging Face's form.
+// Folder is where a run leaves what it found: config.yaml, env.json, metrics.jsonl as it goes, and checkpoints with about/,
+// which says what their weights belong to; at the end loss.svg, trace.json and model/ with weights, configuration and tokenizer
+// in Hugging Face's form.
 type Folder struct {
 	Path    string
 	metrics *os.File
@@ -162,18 +163,38 @@ func (f *Folder) model(j *Job, r *Result) error {
 		return fmt.Errorf("train: %w", err)
 	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
-		config := j.Config.Model.ToHF(j.Config.Seq)
-		if err := j.ends(&config); err != nil {
+		config, err := j.hf()
+		if err != nil {
 			return err
 		}
 		if err := pretrained.Write(dir, config, safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
 			return err
 		}
-		if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
-			return err
-		}
-		return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
+		return j.tokens(dir)
 	})
+}
+
+// about writes what a checkpoint's weights need to be read by other programs: config.json and the tokenizer's files, in Hugging Face's form.
+func (j *Job) about(dir string) error {
+	config, err := j.hf()
+	if err != nil {
+		return err
+	}
+	text, err := config.Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
+		return err
+	}
+	return j.tokens(dir)
+}
+
+// hf is the model as config.json describes it.
+func (j *Job) hf() (hf.Config, error) {
+	config := j.Config.Model.ToHF(j.Config.Seq)
+	err := j.ends(&config)
+	return config, err
 }
 
 // ends says which tokens begin and end a text: what the model that the run started from said, else the separator, which the
@@ -193,4 +214,12 @@ func (j *Job) ends(c *hf.Config) error {
 		c.EOS = []int{int(end)}
 	}
 	return nil
+}
+
+// tokens writes tokenizer.json and tokenizer_config.json.
+func (j *Job) tokens(dir string) error {
+	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
+		return err
+	}
+	return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
 }

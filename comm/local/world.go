@@ -20,7 +20,9 @@ type World struct {
 
 	mu       sync.Mutex
 	meetings map[key]*meeting
-	pending  []*comm.Op // what each rank waits for, nil when it does not
+	past     []history // of each rank
+
+	turns *turns // nil: ranks run as they like
 
 	abort sync.Once
 	ended chan struct{}
@@ -36,7 +38,32 @@ type key struct {
 
 // NewWorld makes a world of size ranks whose waits end after deadline.
 func NewWorld(size int, deadline time.Duration) *World {
-	return &World{size: size, deadline: deadline, meetings: map[key]*meeting{}, pending: make([]*comm.Op, size), ended: make(chan struct{})}
+	return &World{size: size, deadline: deadline, meetings: map[key]*meeting{}, past: make([]history, size), ended: make(chan struct{})}
+}
+
+// NewSeeded makes a world whose ranks take turns as s says. Every rank must Enter before its first call and Exit after its last.
+func NewSeeded(size int, deadline time.Duration, s *Sim) *World {
+	w := NewWorld(size, deadline)
+	w.turns = newTurns(w, s)
+	return w
+}
+
+// Enter begins a rank. In a seeded world it waits for the rank's turn.
+func (w *World) Enter(rank int) {
+	if w.turns != nil {
+		w.turns.enter(rank)
+	}
+}
+
+// Exit ends a rank: it makes no more calls.
+func (w *World) Exit(rank int) {
+	w.mu.Lock()
+	w.past[rank].ended = true
+	w.past[rank].add(call{ended: true}, false)
+	w.mu.Unlock()
+	if w.turns != nil {
+		w.turns.leave(rank)
+	}
 }
 
 // Abort ends every wait, now and later, with the first cause given.
@@ -57,14 +84,25 @@ func (w *World) Cause() error {
 	}
 }
 
-// Leaf is rank's end of the world.
-func (w *World) Leaf(rank int) *Leaf { return &Leaf{world: w, rank: rank} }
+// Leaf is rank's end of the world, for data in the memory of the process.
+func (w *World) Leaf(rank int) *Leaf { return w.LeafOn(rank, host{}) }
+
+// LeafOn is rank's end of the world for data that by moves.
+func (w *World) LeafOn(rank int, by Mover) *Leaf {
+	l := &Leaf{world: w, rank: rank, by: by}
+	if w.turns != nil {
+		l.own = &seeded{shift: map[string]int64{}, skipped: map[*comm.Op]bool{}}
+	}
+	return l
+}
 
 // Leaf implements comm.Leaf for one rank.
 type Leaf struct {
 	world *World
 	rank  int
+	by    Mover
 	timer *time.Timer
+	own   *seeded // nil where the world is not
 }
 
 // Abort ends the run for every rank.
@@ -72,41 +110,105 @@ func (l *Leaf) Abort(cause error) { l.world.Abort(cause) }
 
 // Start posts the op where its peers find it.
 func (l *Leaf) Start(o *comm.Op) {
-	m := l.world.meeting(o)
-	m.post(l.world, o)
+	if l.own != nil {
+		if o = l.start(o); o == nil {
+			return
+		}
+	}
+	l.post(o)
+}
+
+// mark notes the point that this rank's queue has when it reaches a stage.
+func (l *Leaf) mark(m *meeting, o *comm.Op, s stage) error {
+	p, err := l.by.Mark()
+	if err != nil {
+		return fmt.Errorf("comm: rank %d, %s: %w", l.rank, o.Signature(), err)
+	}
+	m.stages[s].points[o.Me] = p
+	return nil
+}
+
+// follow holds this rank's queue back until all others have done what they queued up to a stage.
+func (l *Leaf) follow(m *meeting, o *comm.Op, s stage) error {
+	for i, r := range o.Ranks {
+		if i == o.Me {
+			continue
+		}
+		if err := l.by.After(r, m.stages[s].points[i]); err != nil {
+			return fmt.Errorf("comm: rank %d, %s: %w", l.rank, o.Signature(), err)
+		}
+	}
+	return nil
+}
+
+// reach ends this rank's part of a stage and goes on when all have.
+func (l *Leaf) reach(m *meeting, o *comm.Op, s stage) error {
+	if err := l.mark(m, o, s); err != nil {
+		return err
+	}
+	m.arrive(s)
+	if err := l.pass(m, o, s); err != nil {
+		return err
+	}
+	return l.follow(m, o, s)
 }
 
 // Wait moves the data once every rank has posted.
 func (l *Leaf) Wait(o *comm.Op) error {
+	if l.own != nil && l.own.skipped[o] {
+		return nil
+	}
+	err := l.finish(o)
+	if err == nil && l.own != nil && l.own.twice == o {
+		err = l.again(o)
+	}
+	return err
+}
+
+func (l *Leaf) finish(o *comm.Op) error {
 	w := l.world
-	w.setPending(l.rank, o)
-	defer w.setPending(l.rank, nil)
+	w.waits(l.rank, o)
+	defer w.waits(l.rank, nil)
 	m := w.meeting(o)
 	if err := l.pass(m, o, posted); err != nil {
 		return err
 	}
-	if o.Kind == comm.Barrier || o.Kind == comm.SendRecv {
+	err := l.run(m, o)
+	if err == nil {
 		w.leave(m, o)
+	}
+	return err
+}
+
+// run moves the data, once every rank has posted.
+func (l *Leaf) run(m *meeting, o *comm.Op) error {
+	switch o.Kind {
+	case comm.Barrier:
 		return nil
-	}
-	o.Received = move(o, m.ops, first)
-	if o.Kind == comm.AllReduceSum || o.Kind == comm.AllReduceMax { // each chunk is reduced; now gather the others'
-		m.arrive(reduced)
-		if err := l.pass(m, o, reduced); err != nil {
-			return err
+	case comm.SendRecv: // whoever came last has moved the data
+		if m.last == o.Me {
+			return nil
 		}
-		o.Received += move(o, m.ops, second)
+		return l.by.After(o.Ranks[m.last], m.stages[read].points[m.last])
 	}
-	m.arrive(read)
-	if err := l.pass(m, o, read); err != nil { // nobody reads this rank's memory any more
+	if err := l.follow(m, o, posted); err != nil {
 		return err
 	}
-	w.leave(m, o)
-	return nil
+	o.Received = move(l.by, o, m.ops, first)
+	if o.Kind == comm.AllReduceSum || o.Kind == comm.AllReduceMax { // each chunk is reduced; now gather the others'
+		if err := l.reach(m, o, reduced); err != nil {
+			return err
+		}
+		o.Received += move(l.by, o, m.ops, second)
+	}
+	return l.reach(m, o, read) // nobody reads this rank's memory any more
 }
 
 // pass waits for a stage of the meeting to be complete.
 func (l *Leaf) pass(m *meeting, o *comm.Op, s stage) error {
+	if l.own != nil {
+		return l.take(m, o, s)
+	}
 	done := m.stages[s].done
 	select {
 	case <-done: // without a timer where nothing is to be waited for
@@ -138,26 +240,24 @@ func (l *Leaf) pass(m *meeting, o *comm.Op, s stage) error {
 // are waited for have the others.
 const ticks = 10
 
-func (w *World) setPending(rank int, o *comm.Op) {
-	w.mu.Lock()
-	w.pending[rank] = o
-	w.mu.Unlock()
+// take is pass where ranks take turns.
+func (l *Leaf) take(m *meeting, o *comm.Op, s stage) error {
+	w := l.world
+	late := w.turns.wait(l.rank, func() bool { return m.complete(s) })
+	switch {
+	case m.complete(s):
+		return nil
+	case late:
+		w.Abort(w.late(m, o))
+	}
+	return w.cause
 }
 
-// late says who has not come to o, and where those ranks are.
-func (w *World) late(m *meeting, o *comm.Op) error {
+// waits notes what a rank waits for, nil when it goes on.
+func (w *World) waits(rank int, o *comm.Op) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	missing := ""
-	for i, r := range o.Ranks {
-		if m.ops[i] != nil {
-			continue
-		}
-		where := "not in a collective"
-		if p := w.pending[r]; p != nil {
-			where = "in " + p.Signature()
-		}
-		missing += fmt.Sprintf("; rank %d is missing (%s)", r, where)
+	if w.past[rank].op = o; o != nil {
+		w.past[rank].add(call{Signature: o.Signature(), axes: o.Axes, waits: true}, o.Uneven)
 	}
-	return fmt.Errorf("comm: rank %d waited %v in %s over %s, call %d%s", o.Ranks[o.Me], w.deadline, o.Signature(), o.Axes, o.Seq, missing)
+	w.mu.Unlock()
 }

@@ -81,8 +81,8 @@ func TestHandleLaunchesWhatLaunchDescribes(t *testing.T) {
 
 func placed(addr uint64) *ptx.Buffer { return &ptx.Buffer{Device: addr, Bytes: 1 << 20} }
 
-func operands(c Config, m, n, k int) Operands {
-	o := Operands{A: signature.Packed(0x1000, num.BF16, m, k), B: signature.Packed(0x2000, num.BF16, n, k), D: signature.Packed(0x4000, c.Out, m, n)}
+func operands(c Config, m, n, k int) Matrices {
+	o := Matrices{A: signature.Packed(0x1000, num.BF16, m, k), B: signature.Packed(0x2000, num.BF16, n, k), D: signature.Packed(0x4000, c.Out, m, n)}
 	if c.TransA {
 		o.A = signature.Packed(0x1000, num.BF16, k, m)
 	}

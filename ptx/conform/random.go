@@ -77,7 +77,7 @@ func Random(family string, seed int64) (Program, error) {
 	case "log":
 		p.Within = func(_ int, want float32) float64 { return max(0x1p-22, 0x1p-22*math.Abs(float64(want))) } // absolute where the result is small, else relative
 	case "tanh":
-		p.Within = func(_ int, want float32) float64 { return 0x1p-11 * math.Abs(float64(want)) }
+		p.Within = func(_ int, want float32) float64 { return max(0x1p-149, 0x1p-11*math.Abs(float64(want))) }
 	}
 	size := ctas * threads * results
 	if family == "global" {

@@ -36,130 +36,23 @@ func (w *warp) putP(d int32, t uint32) { w.p[d] = w.p[d]&^w.mask | t&w.mask }
 
 type op = func(*warp, *code)
 
-// The frequent ones are written out: a call a lane costs more than the operation.
+//go:generate go run ../internal/lanes
 
 func mov(w *warp, c *code)   { w.put(c.d, &w.r[c.a]) }
 func mov64(w *warp, c *code) { w.put64(c.d, &w.d[c.a]) }
 func movP(w *warp, c *code)  { w.putP(c.d, w.p[c.a]) }
 
-func addU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	if w.mask == allLanes {
-		r := &w.r[c.d]
-		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
-			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
-			z[0], z[1], z[2], z[3] = x[0]+y[0], x[1]+y[1], x[2]+y[2], x[3]+y[3]
-		}
-		return
-	}
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] + b[i]
-	}
-	w.put(c.d, &t)
+// choose is x where p is 1, y where it is 0.
+func choose(p, x, y uint32) uint32 { return y ^ (x^y)&-p }
+
+// less is 1 where x < y, else 0, without a branch.
+func less(x, y uint32) uint32 {
+	_, borrow := bits.Sub32(x, y, 0)
+	return borrow
 }
 
-func subU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	if w.mask == allLanes {
-		r := &w.r[c.d]
-		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
-			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
-			z[0], z[1], z[2], z[3] = x[0]-y[0], x[1]-y[1], x[2]-y[2], x[3]-y[3]
-		}
-		return
-	}
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] - b[i]
-	}
-	w.put(c.d, &t)
-}
-
-func mulU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	if w.mask == allLanes {
-		r := &w.r[c.d]
-		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
-			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
-			z[0], z[1], z[2], z[3] = x[0]*y[0], x[1]*y[1], x[2]*y[2], x[3]*y[3]
-		}
-		return
-	}
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] * b[i]
-	}
-	w.put(c.d, &t)
-}
-
-func madU32(w *warp, c *code) {
-	a, b, d := &w.r[c.a], &w.r[c.b], &w.r[c.c]
-	if w.mask == allLanes {
-		r := &w.r[c.d]
-		for i := range r {
-			r[i] = a[i]*b[i] + d[i]
-		}
-		return
-	}
-	var t lanes32
-	for i := range t {
-		t[i] = a[i]*b[i] + d[i]
-	}
-	w.put(c.d, &t)
-}
-
-func andU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	if w.mask == allLanes {
-		r := &w.r[c.d]
-		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
-			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
-			z[0], z[1], z[2], z[3] = x[0]&y[0], x[1]&y[1], x[2]&y[2], x[3]&y[3]
-		}
-		return
-	}
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] & b[i]
-	}
-	w.put(c.d, &t)
-}
-
-func xorU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	if w.mask == allLanes {
-		r := &w.r[c.d]
-		for i := 0; i < 32; i += 4 { // unrolled: the loop costs as much as the work
-			x, y, z := (*[4]uint32)(a[i:]), (*[4]uint32)(b[i:]), (*[4]uint32)(r[i:])
-			z[0], z[1], z[2], z[3] = x[0]^y[0], x[1]^y[1], x[2]^y[2], x[3]^y[3]
-		}
-		return
-	}
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] ^ b[i]
-	}
-	w.put(c.d, &t)
-}
-
-func shlU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] << b[i]
-	}
-	w.put(c.d, &t)
-}
-
-func shrU32(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	var t lanes32
-	for i := range t {
-		t[i] = a[i] >> b[i]
-	}
-	w.put(c.d, &t)
-}
+// same is 1 where x = y, else 0, without a branch.
+func same(x, y uint32) uint32 { return uint32((uint64(x^y) - 1) >> 63) }
 
 func apply1(f func(x uint32) uint32) op {
 	return func(w *warp, c *code) {
@@ -202,17 +95,6 @@ func pred2(f func(x, y uint32) uint32) op {
 
 func notP(w *warp, c *code) { w.putP(c.d, ^w.p[c.a]) }
 
-func sel(w *warp, c *code) {
-	p, a, b := w.p[c.a], &w.r[c.b], &w.r[c.c]
-	var t lanes32
-	for i := range t {
-		if t[i] = b[i]; p>>i&1 != 0 {
-			t[i] = a[i]
-		}
-	}
-	w.put(c.d, &t)
-}
-
 func wide(f func(x, y uint64) uint64) op {
 	return func(w *warp, c *code) {
 		a, b := &w.d[c.a], &w.d[c.b]
@@ -233,33 +115,6 @@ func shift64(f func(x uint64, n uint32) uint64) op {
 		}
 		w.put64(c.d, &t)
 	}
-}
-
-func mulWide(w *warp, c *code) {
-	a, b := &w.r[c.a], &w.r[c.b]
-	var t lanes64
-	for i := range t {
-		t[i] = uint64(a[i]) * uint64(b[i])
-	}
-	w.put64(c.d, &t)
-}
-
-func widen(w *warp, c *code) {
-	a := &w.r[c.a]
-	var t lanes64
-	for i := range t {
-		t[i] = uint64(a[i])
-	}
-	w.put64(c.d, &t)
-}
-
-func low(w *warp, c *code) {
-	a := &w.d[c.a]
-	var t lanes32
-	for i := range t {
-		t[i] = uint32(a[i])
-	}
-	w.put(c.d, &t)
 }
 
 func mulHi(x, y uint32) uint32 {
@@ -283,16 +138,6 @@ func rem(x, y uint32) uint32 {
 
 func signed2(f func(x, y int32) int32) op {
 	return apply2(func(x, y uint32) uint32 { return uint32(f(int32(x), int32(y))) })
-}
-
-// descStep advances a descriptor by a 32-bit constant.
-func descStep(w *warp, c *code) {
-	a, b := &w.d[c.a], &w.r[c.b]
-	var t lanes64
-	for i := range t {
-		t[i] = a[i] + uint64(b[i])
-	}
-	w.put64(c.d, &t)
 }
 
 func prmt(x, y, selector uint32) uint32 {

@@ -65,7 +65,9 @@ func (e Emulator) Run(mod *ptx.Module, l ptx.Launch, args *ptx.Args) error {
 	m.run()
 	if e.After != nil {
 		m.counts.Executed = map[ptx.Op]int64{}
-		for pc, n := range m.executed {
+		n := int64(0)
+		for pc := range m.code {
+			n += m.entered[pc]
 			if in := m.code[pc].in; in != nil && n > 0 {
 				m.counts.Executed[in.Op] += n
 			}
@@ -91,6 +93,6 @@ func newMachine(e Emulator, entry *ptx.Entry, l ptx.Launch, args *ptx.Args) *mac
 	m := &machine{opt: e, entry: entry, launch: l, args: args, rng: rand.New(rand.NewSource(e.Seed)), report: Report{Kernel: entry.Name, limit: e.Stop}}
 	m.lower()
 	m.memory()
-	m.executed = make([]int64, len(m.code))
+	m.entered = make([]int64, len(m.code)+1)
 	return m
 }

@@ -10,10 +10,19 @@ func fmaF32(w *warp, c *code) {
 	a, b, d := &w.r[c.a], &w.r[c.b], &w.r[c.c]
 	var t lanes32
 	for i := range t {
-		t[i] = math.Float32bits(fma32(f32(a[i]), f32(b[i]), f32(d[i])))
+		x, y, z := f32(a[i]), f32(b[i]), f32(d[i])
+		s := float64(x)*float64(y) + float64(z)
+		if n := math.Float64bits(s); certain(n) {
+			t[i] = math.Float32bits(float32(s))
+		} else {
+			t[i] = math.Float32bits(fma32(x, y, z))
+		}
 	}
 	w.put(c.d, &t)
 }
+
+// certain tells whether a float64, rounded once already, can be rounded to float32 without going wrong: it becomes a normal float32, and it is no tie.
+func certain(b uint64) bool { return b>>52&0x7ff-(1023-125) < 252 && b&(1<<29-1) != 1<<28 }
 
 // fma32 rounds x·y + z once. The product is exact in float64; the float64 sum is rounded to odd, so that the second rounding cannot go wrong
 // (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
@@ -21,7 +30,7 @@ func fma32(x, y, z float32) float32 {
 	p, q := float64(x)*float64(y), float64(z)
 	s := p + q
 	b := math.Float64bits(s)
-	if e := b >> 52 & 0x7ff; e > 1023-126 && e < 1023+127 && b&(1<<29-1) != 1<<28 { // a normal float32, and s no tie: rounding it again cannot go wrong
+	if certain(b) {
 		return float32(s)
 	}
 	if b&1 == 0 && !math.IsInf(s, 0) { // find the error of the sum (Knuth's TwoSum); where there is one, make the last bit odd
@@ -113,7 +122,13 @@ func truncU32(x uint32) uint32 {
 	}
 }
 
-func tf32(x uint32) uint32 { return math.Float32bits(num.ToTF32Away(f32(x))) }
+// tf32 rounds; a NaN only loses its low bits, and becomes an infinity where those were all it had (an H200 does so, conform convert 2009).
+func tf32(x uint32) uint32 {
+	if x&0x7f800000 == 0x7f800000 {
+		return x &^ 0x1fff
+	}
+	return math.Float32bits(num.ToTF32Away(f32(x)))
+}
 
 // toS32 converts with a rounding, saturating; NaN gives 0.
 func toS32(round func(float64) float64) op {

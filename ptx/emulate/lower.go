@@ -1,6 +1,9 @@
 package emulate
 
-import "heddle/ptx"
+import (
+	"heddle/ptx"
+	"heddle/ptx/internal/isa"
+)
 
 // code is one step of the lowered program: an instruction, or a piece of a construct.
 type code struct {
@@ -13,7 +16,7 @@ type code struct {
 	g    int32   // guard or condition; −1: none
 	jump int32
 
-	plain   bool      // neither guarded nor able to wait, and lanes need not be together
+	plain   bool      // neither guarded nor able to wait nor of interest to the latency model, and lanes need not be together
 	aligned bool      // a whole warp must execute it together
 	parts   *ptx.Line // end of a branch that may leave its lanes apart: where that stands
 }
@@ -73,7 +76,7 @@ func (m *machine) inst(in *ptx.Inst) {
 	if in.Guard.Valid() {
 		c.g = int32(in.Guard.Reg())
 	}
-	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks()
+	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks() && !in.Op.Has(isa.Sync) && !in.Op.Has(isa.Async) && in.Op != ptx.OpMbarTry
 	for _, s := range in.Src {
 		c.s = append(c.s, m.source(s))
 	}

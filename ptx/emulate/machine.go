@@ -9,19 +9,19 @@ import (
 
 // machine runs one launch: as many clusters as fit on the SMs are resident together, their warps advance in an order that the seed chooses.
 type machine struct {
-	opt      Emulator
-	entry    *ptx.Entry
-	launch   ptx.Launch
-	args     *ptx.Args
-	rng      *rand.Rand
-	report   Report
-	counts   Counts
-	executed []int64 // by place in code
-	code     []code
-	const32  map[uint32]int32
-	const64  map[uint64]int32
-	buffers  []*ptx.Buffer
-	lines    []string // of the code, as far as somebody has asked
+	opt     Emulator
+	entry   *ptx.Entry
+	launch  ptx.Launch
+	args    *ptx.Args
+	rng     *rand.Rand
+	report  Report
+	counts  Counts
+	entered []int64 // by place in code: stretches executed that start here, less those that end before it
+	code    []code
+	const32 map[uint32]int32
+	const64 map[uint64]int32
+	buffers []*ptx.Buffer
+	lines   []string // of the code, as far as somebody has asked
 
 	now         float64 // latest end of a cluster, in the latency model
 	clusterSize int     // CTAs

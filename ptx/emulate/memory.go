@@ -152,10 +152,15 @@ func (w *warp) dense(addr *lanes32, n int, write bool) []byte {
 	if w.mask != allLanes || first%16 != 0 {
 		return nil
 	}
-	for l, x := range addr {
-		if x != first+uint32(l*n) {
-			return nil
-		}
+	differ, want := uint32(0), first
+	for l := 0; l < 32; l += 4 {
+		a := (*[4]uint32)(addr[l:])
+		step := uint32(n)
+		differ |= (a[0] ^ want) | (a[1] ^ (want + step)) | (a[2] ^ (want + 2*step)) | (a[3] ^ (want + 3*step))
+		want += 4 * step
+	}
+	if differ != 0 {
+		return nil
 	}
 	off, ok := w.own(first)
 	if !ok || off+32*n > len(w.t.mem) {
@@ -168,14 +173,33 @@ func (w *warp) dense(addr *lanes32, n int, write bool) []byte {
 	return w.t.mem[off : off+32*n]
 }
 
+// gather reads every nth word of p, 32 in all.
+func gather(r *lanes32, p []byte, n int) {
+	if n == 1 {
+		for l := 0; l < 32; l += 4 {
+			q, t := (*[16]byte)(p[4*l:]), (*[4]uint32)(r[l:])
+			t[0], t[1] = binary.LittleEndian.Uint32(q[0:]), binary.LittleEndian.Uint32(q[4:])
+			t[2], t[3] = binary.LittleEndian.Uint32(q[8:]), binary.LittleEndian.Uint32(q[12:])
+		}
+		return
+	}
+	for l := range r {
+		r[l] = binary.LittleEndian.Uint32(p[4*n*l:])
+	}
+}
+
+// scatter writes every nth word of p, 32 in all.
+func scatter(p []byte, r *lanes32, n int) {
+	for l, x := range r {
+		binary.LittleEndian.PutUint32(p[4*n*l:], x)
+	}
+}
+
 func loadShared(n int) op {
 	return func(w *warp, c *code) {
 		if p := w.dense(&w.r[c.a], 4*n, false); p != nil {
 			for i := range n {
-				r := &w.r[c.d+int32(i)]
-				for l := range r {
-					r[l] = binary.LittleEndian.Uint32(p[4*(n*l+i):])
-				}
+				gather(&w.r[c.d+int32(i)], p[4*i:], n)
 			}
 			return
 		}
@@ -196,9 +220,7 @@ func storeShared(n int) op {
 	return func(w *warp, c *code) {
 		if p := w.dense(&w.r[c.a], 4*n, true); p != nil {
 			for i := range n {
-				for l, x := range w.r[c.s[1+i]] {
-					binary.LittleEndian.PutUint32(p[4*(n*l+i):], x)
-				}
+				scatter(p[4*i:], &w.r[c.s[1+i]], n)
 			}
 			return
 		}

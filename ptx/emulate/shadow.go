@@ -30,6 +30,9 @@ type access struct {
 	by     epoch
 	know   knowledge
 	pc     int32
+	// What the access has met in other cells and found in order; neighbours were mostly touched by the same instruction.
+	before epoch // a last write
+	reader epoch // a reader
 }
 
 // check looks every touched cell up, reports what is not ordered, and remembers the access.
@@ -42,10 +45,17 @@ func (m *machine) check(x *access) {
 	if m.opt.Unsafe {
 		return
 	}
-	for at := x.off &^ 15; at < x.off+x.bytes; at += 16 {
-		c := &x.t.shadow[at>>4]
+	cells := x.t.shadow[x.off>>4 : (x.off+x.bytes+15)>>4]
+	for i := range cells {
+		c, at := &cells[i], x.off&^15+16*i
 		if c.split == 0 && x.off <= at && at+16 <= x.off+x.bytes {
-			m.touch(x, c, at)
+			if c.write != x.before || x.write || x.async && c.generic {
+				m.touch(x, c, at)
+			} else if c.readers == 1 && c.read[0].agent == x.by.agent {
+				c.read[0], c.readPC[0] = x.by, x.pc
+			} else {
+				c.remember(x)
+			}
 			continue
 		}
 		words := x.t.split(c)
@@ -70,6 +80,7 @@ func (m *machine) touch(x *access, c *cell, at int) {
 	// A thread knows its own past. What completes asynchronously is ordered only by somebody who has waited for it.
 	thread := int(x.by.agent) < m.lanes
 	switch w := c.write; {
+	case w == x.before && !(x.async && c.generic):
 	case w.agent < 0:
 		if !x.write || x.atomic {
 			m.faultAt(Uninitialised, x.t, x.pc, -1, m.object(at), "reads %s, which nothing has written", m.place(at))
@@ -79,11 +90,17 @@ func (m *machine) touch(x *access, c *cell, at int) {
 		m.collide(Race, x, c.writePC, at, "touches %s, written at %s, and nothing orders the two")
 	case x.async && !x.write && c.generic && !x.know.a.knows(w):
 		m.collide(Proxy, x, c.writePC, at, "the async proxy reads %s, written at %s, without fence.proxy.async on the way")
+	default:
+		x.before = w
 	}
 	if x.write {
 		for i, r := range c.read[:c.readers] {
-			if !(thread && r.agent == x.by.agent) && !x.know.v.knows(r) {
+			switch {
+			case r == x.reader:
+			case !(thread && r.agent == x.by.agent) && !x.know.v.knows(r):
 				m.collide(Race, x, c.readPC[i], at, "overwrites %s while %s may still read it")
+			default:
+				x.reader = r
 			}
 		}
 		c.write, c.writePC, c.generic, c.atomic, c.readers, c.origin = x.by, x.pc, !x.async, x.atomic, 0, origin{}

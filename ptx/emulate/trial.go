@@ -36,7 +36,7 @@ func Trial(e *ptx.Entry, opt Emulator, seeds int, fresh func() (ptx.Launch, *ptx
 	}
 	touched := opt.Trace
 	opt.Trace = nil
-	opt.Stop = 4
+	opt.Stop = 1
 	var all []Verdict
 	for _, m := range e.Mutants() {
 		v := Verdict{Mutant: fmt.Sprintf("%s #%d %s", m.Op.Mnemonic(), m.Nth, m.Edit), Line: m.Line, Seeds: seeds, Equivalent: equivalent(m)}

@@ -93,19 +93,18 @@ func (m *machine) newWarp(t *cta, id, agents int) *warp {
 
 // run executes up to n steps and tells whether it got anywhere.
 func (w *warp) run(n int) bool {
-	code, executed := w.m.code, w.m.executed
-	left := n
-	for ; left > 0 && !w.done; left-- {
+	code, left := w.m.code, n
+	for left > 0 && !w.done {
 		at := w.pc
-		w.at = at
 		c := &code[at]
+		if c.plain {
+			left -= w.straight(left)
+			continue
+		}
+		left--
+		w.at = at
 		w.pc++
 		switch {
-		case c.plain:
-			c.f(w, c)
-			executed[at]++
-			w.time++
-			continue
 		case c.aligned && w.wait == nil && !w.whole():
 			continue
 		case c.g >= 0 && c.in != nil:
@@ -119,13 +118,37 @@ func (w *warp) run(n int) bool {
 		}
 		if w.wait != nil {
 			w.pc = at
+			left++
 			break
 		}
-		executed[at]++
-		w.time++
+		w.passed(at, w.at+1)
 	}
 	w.m.counts.Steps += int64(n - left)
 	return left < n
+}
+
+// straight executes plain instructions, up to n, and tells how many.
+func (w *warp) straight(n int) int {
+	code, from := w.m.code, w.pc
+	at, stop := from, int(from)+n
+	for ; int(at) < stop; at++ {
+		c := &code[at]
+		if !c.plain {
+			break
+		}
+		w.at = at
+		c.f(w, c)
+	}
+	w.pc = at
+	w.passed(from, at)
+	return int(at - from)
+}
+
+// passed counts the instructions from … to−1 as executed, in the latency model at one a clock.
+func (w *warp) passed(from, to int32) {
+	w.m.entered[from]++
+	w.m.entered[to]--
+	w.time += float64(to - from)
 }
 
 // sleep makes the instruction under way be tried again.

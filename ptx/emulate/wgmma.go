@@ -159,7 +159,7 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	e := epoch{g.agent, uint32(g.commits[w.id%4] + 1)}
 	if f.regs {
 		if w.id%4 == 0 {
-			w.operand("B", matrixTile{p.b, transposed(c, 7), f}, 0, p.acc.n, e)
+			w.operandB(matrixTile{p.b, transposed(c, 7), f}, p.acc.n, e)
 		}
 		return
 	}
@@ -179,10 +179,31 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	if w.id%4 != 0 {
 		return
 	}
-	from, ok = w.operand("B", matrixTile{p.b, transB, f}, 0, p.acc.n, e)
+	from, ok = w.operandB(matrixTile{p.b, transB, f}, p.acc.n, e)
 	if kb := (matrixTile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
 		w.fault(Operand, -1, "", "A holds k from %d, B holds k from %d: the operands do not meet along K", ka, kb)
 	}
+}
+
+// operandB checks all rows of B, in the parts that the kernel says it is put together from.
+func (w *warp) operandB(t matrixTile, rows int, e epoch) (from origin, ok bool) {
+	part := rows
+	if s := w.m.entry.Spliced; s > 0 {
+		part = min(part, s)
+	}
+	for first := 0; first < rows; first += part {
+		o, fine := w.operand("B", t, first, min(part, rows-first), e)
+		if !fine {
+			return o, false
+		}
+		if k := t.alongK(o); first == 0 {
+			from = o
+		} else if k != t.alongK(from) {
+			w.fault(Operand, -1, "", "operand B: rows from %d on hold k from %d, those before from %d", first, k, t.alongK(from))
+			return from, false
+		}
+	}
+	return from, true
 }
 
 func transposed(c *code, i int) bool { return i < len(c.in.Src) && c.in.Src[i].Imm() == 1 }
@@ -194,15 +215,21 @@ const unknownK = math.MinInt32
 func (w *warp) operand(name string, t matrixTile, first, rows int, e epoch) (origin, bool) {
 	var from *origin
 	x := access{t: w.t, bytes: 16, async: true, by: e, know: w.know, pc: w.at}
+	quick := w.m.opt.Trace == nil && !w.m.opt.Unsafe
 	for u := range t.units(first, rows) {
 		off := t.offset(u)
 		if off < 0 || off+16 > len(w.t.mem) {
 			w.fault(Bounds, -1, "", "operand %s: its descriptor leads outside shared memory, to byte %d", name, off)
 			return origin{}, false
 		}
-		x.off = off
-		w.m.check(&x)
-		o := &w.t.shadow[off>>4].origin
+		c := &w.t.shadow[off>>4]
+		if quick && c.split == 0 && c.write == x.before && !c.generic && c.readers == 1 && c.read[0].agent == e.agent { // what check would do
+			c.read[0], c.readPC[0] = e, x.pc
+		} else {
+			x.off = off
+			w.m.check(&x)
+		}
+		o := &c.origin
 		if from == nil {
 			from = o
 			continue
@@ -330,56 +357,4 @@ func forms(o ptx.Op) form {
 			d[i] = num.FromBF16(binary.LittleEndian.Uint16(s[2*i:]))
 		}
 	}}
-}
-
-// product64 adds A·Bᵀ to acc: A is 64 × k, B is n × k, both row-major. Blocks of 4 × 2 keep eight sums in registers.
-func product64(acc, a, b []float32, n, k int) {
-	if k == 16 {
-		product16(acc, a, b, n)
-		return
-	}
-	for m := 0; m < 64; m += 4 {
-		a0, a1, a2, a3 := a[m*k:][:k], a[(m+1)*k:][:k], a[(m+2)*k:][:k], a[(m+3)*k:][:k]
-		for j := 0; j < n; j += 2 {
-			b0, b1 := b[j*k:][:k], b[(j+1)*k:][:k]
-			c0, c1, c2, c3 := acc[m*n+j:][:2], acc[(m+1)*n+j:][:2], acc[(m+2)*n+j:][:2], acc[(m+3)*n+j:][:2]
-			s00, s01, s10, s11, s20, s21, s30, s31 := c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]
-			for i := range k {
-				x, y := b0[i], b1[i]
-				s00 += a0[i] * x
-				s01 += a0[i] * y
-				s10 += a1[i] * x
-				s11 += a1[i] * y
-				s20 += a2[i] * x
-				s21 += a2[i] * y
-				s30 += a3[i] * x
-				s31 += a3[i] * y
-			}
-			c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1] = s00, s01, s10, s11, s20, s21, s30, s31
-		}
-	}
-}
-
-// product16 is product64 for k = 16, the depth of 16-bit types: of arrays the compiler knows the length.
-func product16(acc, a, b []float32, n int) {
-	for m := 0; m < 64; m += 4 {
-		a0, a1, a2, a3 := (*[16]float32)(a[m*16:]), (*[16]float32)(a[m*16+16:]), (*[16]float32)(a[m*16+32:]), (*[16]float32)(a[m*16+48:])
-		for j := 0; j < n; j += 2 {
-			b0, b1 := (*[16]float32)(b[j*16:]), (*[16]float32)(b[j*16+16:])
-			c0, c1, c2, c3 := (*[2]float32)(acc[m*n+j:]), (*[2]float32)(acc[(m+1)*n+j:]), (*[2]float32)(acc[(m+2)*n+j:]), (*[2]float32)(acc[(m+3)*n+j:])
-			s00, s01, s10, s11, s20, s21, s30, s31 := c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1]
-			for i := range 16 {
-				x, y := b0[i], b1[i]
-				s00 += a0[i] * x
-				s01 += a0[i] * y
-				s10 += a1[i] * x
-				s11 += a1[i] * y
-				s20 += a2[i] * x
-				s21 += a2[i] * y
-				s30 += a3[i] * x
-				s31 += a3[i] * y
-			}
-			c0[0], c0[1], c1[0], c1[1], c2[0], c2[1], c3[0], c3[1] = s00, s01, s10, s11, s20, s21, s30, s31
-		}
-	}
 }

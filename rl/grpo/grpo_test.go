@@ -193,6 +193,32 @@ func checkDerivative(t *testing.T, c Config, r *rand.Rand) (compared int) {
 	return compared
 }
 
+// The parts of a batch, as ranks hold them, have the batch's derivatives bit for bit, and their metrics merge to the batch's.
+func TestPartsMakeTheWhole(t *testing.T) {
+	c, _ := Preset("grpo")
+	groups, lp := pair()
+	groups, lp = append(groups, groups...), append(lp, lp...)
+	b := Advantages(c, groups)
+	grad, want := b.Loss(lp)
+	var parts []Metrics
+	for lo := 0; lo < 6; lo += 3 { // the last part reaches beyond the rows
+		g, m := b.Part(lo, lo+3).Loss(lp[lo:min(lo+3, len(lp))])
+		parts = append(parts, m)
+		if fmt.Sprint(g) != fmt.Sprint(grad[lo:min(lo+3, len(lp))]) {
+			t.Errorf("rows from %d: %v, want %v", lo, g, grad[lo:])
+		}
+	}
+	got := Merge(parts...)
+	for i, x := range append(got.means(), &got.Loss, &got.RatioMost) {
+		if w := *append(want.means(), &want.Loss, &want.RatioMost)[i]; math.Abs(*x-w) > 1e-15 {
+			t.Errorf("metric %d: %g, want %g", i, *x, w)
+		}
+	}
+	if got.Tokens != want.Tokens || got.Tokens != 10 {
+		t.Errorf("%d tokens, want %d", got.Tokens, want.Tokens)
+	}
+}
+
 // What cannot teach has no loss, is counted, and changes nothing for the others.
 func TestWhatCannotTeach(t *testing.T) {
 	tok := func(n int) (out []Token) {

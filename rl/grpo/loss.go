@@ -4,6 +4,7 @@ import "math"
 
 // Metrics describe a loss.
 type Metrics struct {
+	Tokens    int     `json:"tokens"` // that have a gradient
 	Loss      float64 `json:"loss"`
 	KL        float64 `json:"kl"`         // mean of k3 against the reference over trained tokens
 	Ratio     float64 `json:"ratio"`      // mean
@@ -18,7 +19,6 @@ type Metrics struct {
 // the derivative takes stopped gradients (CISPO's clipped ratio, the importance) as constants.
 func (b *Batch) Loss(logProbs [][]float64) (grad [][]float64, m Metrics) {
 	grad = make([][]float64, len(b.Rows))
-	tokens := 0.0
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		grad[i] = make([]float64, len(r.Tokens))
@@ -47,11 +47,11 @@ func (b *Batch) Loss(logProbs [][]float64) (grad [][]float64, m Metrics) {
 				m.Loss += b.cfg.KL * t.Weight * r.scale * kl
 				grad[i][k] += b.cfg.KL * t.Weight * r.scale * slope
 			}
-			tokens++
+			m.Tokens++
 			m.add(ratio, t, x, capped)
 		}
 	}
-	m.mean(tokens)
+	m.scale(1 / float64(max(1, m.Tokens)))
 	return grad, m
 }
 
@@ -122,11 +122,31 @@ func (m *Metrics) add(ratio float64, t Token, x term, capped bool) {
 	}
 }
 
-func (m *Metrics) mean(tokens float64) {
-	if tokens == 0 {
-		return
+// means are the fields that are means over tokens.
+func (m *Metrics) means() []*float64 {
+	return []*float64{&m.KL, &m.Ratio, &m.Drift, &m.ClipLow, &m.ClipHigh, &m.Capped}
+}
+
+func (m *Metrics) scale(by float64) {
+	for _, x := range m.means() {
+		*x *= by
 	}
-	for _, x := range []*float64{&m.KL, &m.Ratio, &m.Drift, &m.ClipLow, &m.ClipHigh, &m.Capped} {
-		*x /= tokens
+}
+
+// Merge joins the metrics of parts of a batch.
+func Merge(parts ...Metrics) (m Metrics) {
+	for _, p := range parts {
+		for i, x := range p.means() {
+			*m.means()[i] += *x * float64(p.Tokens)
+		}
+		m.Loss, m.Tokens, m.RatioMost = m.Loss+p.Loss, m.Tokens+p.Tokens, max(m.RatioMost, p.RatioMost)
 	}
+	m.scale(1 / float64(max(1, m.Tokens)))
+	return m
+}
+
+// Part is the rows from lo to hi, for the rank that holds them. Loss over all parts adds up to that of the batch.
+func (b *Batch) Part(lo, hi int) *Batch {
+	lo, hi = min(lo, len(b.Rows)), min(hi, len(b.Rows))
+	return &Batch{Rows: b.Rows[lo:hi], Counts: b.Counts, cfg: b.cfg}
 }
