@@ -21,7 +21,9 @@ type Group struct {
 	seq   map[mesh.Set]uint64
 	pairs map[pairKey]uint64
 	alter func(*Op) Alteration
+	watch func(*Op)
 	Meter *Meter // nil: calls are not metered
+	Guard bool   // what this rank sends must be finite: it finds the rank that a NaN comes from
 }
 
 // New makes the group of a device's rank.
@@ -79,6 +81,7 @@ func Done(t tensor.Tensor) *Handle {
 func (g *Group) start(o *Op, axes mesh.Set, out tensor.Tensor, in ...tensor.Tensor) time.Time {
 	m := g.dev.Mesh
 	o.Axes, o.Ranks, o.Me = m.Name(axes), m.Group(g.dev.Rank, axes), m.Index(g.dev.Rank, axes)
+	g.look(o)
 	c := compute.Call{Op: o.Kind.String(), Site: o.Site, Axes: o.Axes, Bytes: o.Wire()}
 	g.dev.Collective(c, out, in...)
 	o.Seq = g.seq[axes]
@@ -117,6 +120,12 @@ func (g *Group) AllReduceInPlace(site string, t tensor.Tensor, axes mesh.Set, to
 	return g.allReduce(&Op{Kind: AllReduceSum, Site: site, Dst: t}, t, axes, to).Wait()
 }
 
+// AllReduceUneven is AllReduceInPlace of what other groups of the same axes may have more or less of, or nothing: their calls are
+// no measure for it.
+func (g *Group) AllReduceUneven(site string, t tensor.Tensor, axes mesh.Set, to mesh.Place) tensor.Tensor {
+	return g.allReduce(&Op{Kind: AllReduceSum, Site: site, Dst: t, Uneven: true}, t, axes, to).Wait()
+}
+
 // AllReduceMax is the elementwise maximum of a partial maximum; the result is invariant.
 func (g *Group) AllReduceMax(site string, t tensor.Tensor, axes mesh.Set) tensor.Tensor {
 	return g.allReduce(&Op{Kind: AllReduceMax, Site: site}, t, axes, mesh.I).Wait()
@@ -153,7 +162,7 @@ func (g *Group) allReduce(o *Op, t tensor.Tensor, axes mesh.Set, to mesh.Place) 
 	h.start = g.start(o, axes, out, t)
 	if fault == Double {
 		h.finish = func() tensor.Tensor {
-			return g.allReduce(&Op{Kind: o.Kind, Site: o.Site, second: true}, out, axes, to).Wait()
+			return g.allReduce(&Op{Kind: o.Kind, Site: o.Site, Uneven: o.Uneven, second: true}, out, axes, to).Wait()
 		}
 	}
 	return h
@@ -310,6 +319,7 @@ func (g *Group) pair(o *Op, axes mesh.Set, peer int) {
 		o.Me = 1
 	}
 	g.dev.Collective(compute.Call{Op: o.Kind.String(), Site: o.Site, Axes: o.Axes, Bytes: o.Wire()}, o.Dst, o.Src)
+	g.look(o)
 	key := pairKey{axes, peer}
 	o.Seq = g.pairs[key]
 	g.pairs[key]++

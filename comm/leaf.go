@@ -36,6 +36,8 @@ type Op struct {
 	Kind       Kind
 	Site       string // where in the program: "attention exit"
 	Axes       string // mesh axes, as people call them
+	Phase      string // and Layer: where the rank was, as set by Device.At
+	Layer      int
 	Seq        uint64 // number of this op among those of the same ranks
 	Ranks      []int
 	Me         int
@@ -43,6 +45,7 @@ type Op struct {
 	SendCounts []int
 	RecvCounts []int
 	Root       int
+	Uneven     bool // its size, or whether there is anything to send at all, depends on where the ranks lie on other axes
 	second     bool // the second call of a planted Double
 
 	// Received is set by the leaf: the bytes that this rank took from other ranks.
@@ -59,13 +62,39 @@ type Leaf interface {
 	Abort(cause error)
 }
 
-// Signature is what must be equal on every rank of an op.
-func (o *Op) Signature() string {
-	n := o.Src.Elems()
-	if o.Kind == SendRecv || o.Kind == AllToAll && o.SendCounts != nil {
-		n = 0 // sizes differ by rank; counts are matched pairwise
+// Signature is what must be equal on every rank of an op. Phase and layer are part of it: a call that is left out shows at the
+// next one, even where every layer makes the same.
+type Signature struct {
+	Kind  Kind
+	Elems int
+	Type  tensor.DType
+	Site  string
+	Phase string
+	Layer int
+}
+
+// Signature is o's.
+func (o *Op) Signature() Signature {
+	s := Signature{o.Kind, o.Src.Elems(), o.Src.Type, o.Site, o.Phase, o.Layer}
+	switch {
+	case o.Kind == SendRecv: // the two sides differ in size and may stand in different layers; counts are matched pairwise
+		s.Elems, s.Phase, s.Layer = 0, "", 0
+	case o.Kind == AllToAll && o.SendCounts != nil:
+		s.Elems = 0
 	}
-	return fmt.Sprintf("%s of %d %s at %q", o.Kind, n, o.Src.Type, o.Site)
+	return s
+}
+
+func (s Signature) String() string {
+	out := fmt.Sprintf("%s of %d %s at %q", s.Kind, s.Elems, s.Type, s.Site)
+	switch {
+	case s.Phase == "":
+	case s.Layer < 0:
+		out += " in " + s.Phase
+	default:
+		out += fmt.Sprintf(" in %s of layer %d", s.Phase, s.Layer)
+	}
+	return out
 }
 
 // Wire is the bytes that rank Me receives by op's definition: an all-reduce is a reduce-scatter and an all-gather of chunks

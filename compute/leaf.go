@@ -1,6 +1,10 @@
 package compute
 
-import "heddle/tensor"
+import (
+	"math"
+
+	"heddle/tensor"
+)
 
 // Leaf is what a machine must supply: memory and arithmetic. Shapes and places have been checked; a leaf sees only local
 // sizes. Where the comment gives a loop, that loop is the definition.
@@ -18,12 +22,22 @@ type Leaf interface {
 	NormAgain(y, x, rstd, w tensor.Tensor)
 	// NormBack: dx = r·w·dy − x·r³·mean_h(dy·w·x) and dw += Σ_rows dy·x·r.
 	NormBack(dx, dw, dy, x, rstd, w tensor.Tensor)
-	// Rope turns the pairs (j, j+D/2) of each head by pos·theta^(−2j/D), forwards or back; x is [B, S, heads…, D], pos [S].
+	// Center: y = x − mean(x) a row; rows are the last dim.
+	Center(y, x tensor.Tensor)
+	// AddBias: x[r,i] += b[i] for every row r of b's size; BiasBack: db[i] += Σ_r dy[r,i].
+	AddBias(x, b tensor.Tensor)
+	BiasBack(db, dy tensor.Tensor)
+	// Rope turns the pairs (j, j+D/2) of each head by pos·r.Frequency(j, D), forwards or back; x is [B, S, heads…, D], pos [S]
+	// or [B, S], whole numbers from 0.
 	Rope(y, x, pos tensor.Tensor, r Rope)
 	// SwiGLU: y = silu(gate)·up.
 	SwiGLU(y, gate, up tensor.Tensor)
 	SwiGLUBack(dgate, dup, dy, gate, up tensor.Tensor)
-	// Attention: causal by pos; q, o [B, S, G, R, D], k, v [B, S, G, D], lse [B, S, G, R] natural log.
+	// GELU: y = x·σ(2√(2/π)·(x + 0.044715·x³)), which is GPT-2's tanh form; GELUBack: dx = dy·GELU'(x).
+	GELU(y, x tensor.Tensor)
+	GELUBack(dx, dy, x tensor.Tensor)
+	// Attention: q, o [B, S, G, R, D], k, v [B, S, G, D], lse [B, S, G, R] natural log. With pos [S] it is causal by pos; with
+	// pos [B, S] token i of a sequence sees tokens i−pos[b,i] … i.
 	Attention(o, lse, q, k, v, pos tensor.Tensor)
 	// Delta: delta[b,s,g,r] = Σ_d o·do.
 	Delta(delta, o, do tensor.Tensor)
@@ -46,8 +60,10 @@ type Leaf interface {
 	SumSquares(out, x tensor.Tensor)
 	// Sum: out[0] += Σ x.
 	Sum(out, x tensor.Tensor)
-	// AdamW updates w, m, v in place from g·scale[0].
-	AdamW(w, g, m, v, scale tensor.Tensor, a AdamW)
+	// AdamW updates w, m, v in place from g·scale[0]; where low is wanted, it is the new w in its type.
+	AdamW(w, low, g, m, v, scale tensor.Tensor, a AdamW)
+	// Cast: dst[i] = src[i], of another type.
+	Cast(dst, src tensor.Tensor)
 	// ClipScale: out = min(1, limit/(√sq + 1e-6)); limit 0 gives 1.
 	ClipScale(out, sq tensor.Tensor, limit float64)
 
@@ -66,8 +82,30 @@ type Gemm struct {
 
 // Rope is a rotary embedding; Back turns the other way (its transpose).
 type Rope struct {
-	Theta float64
-	Back  bool
+	Theta  float64
+	Llama3 Llama3
+	Back   bool
+}
+
+// Llama3 stretches the slow frequencies of a rotary embedding (Llama 3.1): those that turn fewer than Low times over Original
+// positions turn Factor times slower, those above High are left alone, between them a ramp. Factor 0: none is stretched.
+type Llama3 struct{ Factor, Low, High, Original float64 }
+
+// Frequency is the angle by which pair j of a head of d elements turns from one position to the next.
+func (r Rope) Frequency(j, d int) float64 {
+	f, l := math.Pow(r.Theta, -2*float64(j)/float64(d)), r.Llama3
+	if l.Factor == 0 {
+		return f
+	}
+	turns := l.Original * f / (2 * math.Pi)
+	switch {
+	case turns < l.Low:
+		return f / l.Factor
+	case turns > l.High:
+		return f
+	}
+	ramp := (turns - l.Low) / (l.High - l.Low)
+	return (1-ramp)*f/l.Factor + ramp*f
 }
 
 // AttentionGrad is where AttentionBack writes.
@@ -80,7 +118,8 @@ type AttentionSaved struct{ DO, Delta, Q, K, V, LSE, Pos tensor.Tensor }
 // are no padding.
 type Vocab struct{ Lo, Valid int }
 
-// Targets are the constants of the loss: labels and mask [B, S], count [] the global number of unmasked tokens.
+// Targets are the constants of the loss: labels and mask [B, S], count [] the global number of unmasked tokens. The mask may hold
+// any weights: that of the policy gradient is ∂loss/∂log-probability with its sign turned, and the count is then 1.
 type Targets struct{ Labels, Mask, Count tensor.Tensor }
 
 // Box is a box of Dims inside two dense tensors; Add accumulates.

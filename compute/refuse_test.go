@@ -80,21 +80,35 @@ func TestOperationsRefuseWrongShapesAndPlaces(t *testing.T) {
 		"norm of cut h":                        func() { d.Norm(k.t(s('h'), "bsh", 2, 3, 4), k.t(s('h'), "h", 4), 1e-6) },
 		"norm: weight's size":                  func() { d.Norm(k.t(R, "bsh", 2, 3, 4), k.t(R, "h", 5), 1e-6) },
 		"norm back: weight's gradient whole":   func() { normBack(d, k, R) },
+		"center of cut h":                      func() { d.Center(k.t(s('h'), "bsh", 2, 3, 4)) },
+		"bias of partial":                      func() { d.AddBias(k.t(P, "bsh", 2, 3, 4), k.t(R, "h", 4)) },
+		"bias: cut rows, whole bias":           func() { d.AddBias(k.t(s('h'), "bsh", 2, 3, 4), k.t(R, "h", 4)) },
+		"bias: whole rows, cut bias":           func() { d.AddBias(k.t(R, "bsh", 2, 3, 4), k.t(s('h'), "h", 4)) },
+		"bias: invariant rows, replicated":     func() { d.AddBias(k.t(I, "bsh", 2, 3, 4), k.t(R, "h", 4)) },
+		"bias: not the last letters":           func() { d.AddBias(k.t(R, "bsh", 2, 3, 4), k.t(R, "s", 3)) },
+		"bias: sizes":                          func() { d.AddBias(k.t(R, "bsh", 2, 3, 4), k.t(R, "h", 5)) },
+		"bias back: of cut tokens, invariant":  func() { d.BiasBack(k.t(I, "h", 4), k.t(s('s'), "bsh", 2, 3, 4)) },
+		"gelu of partial":                      func() { d.GELU(k.t(P, "bsf", 2, 3, 4)) },
+		"gelu back: input whole, gradient cut": func() { d.GELUBack(k.t(s('f'), "bsf", 2, 3, 4), k.t(R, "bsf", 2, 3, 4)) },
 		"rope of cut d":                        func() { d.Rope(k.t(s('d'), "bsgd", 2, 3, 1, 4), k.constant(R, "s", 3), compute.Rope{}) },
 		"rope: positions whole, tokens cut":    func() { d.Rope(k.t(s('s'), "bsgd", 2, 3, 1, 4), k.constant(R, "s", 3), compute.Rope{}) },
 		"swiglu of partial":                    func() { d.SwiGLU(k.t(P, "bsf", 2, 3, 4), k.t(P, "bsf", 2, 3, 4)) },
 		"attention of cut s":                   func() { attention(d, k, s('s'), s('s')) },
 		"attention of partial":                 func() { attention(d, k, P, R) },
 		"attention: heads cut, keys whole":     func() { attention(d, k, s('g'), R) },
-		"embed: tokens and rows cut":           func() { d.Embed(k.ids(s('b'), 2, 3), k.t(s('v'), "vh", 7, 4), 0) },
-		"embed back: into whole rows":          func() { d.EmbedBack(k.t(R, "vh", 7, 4), k.t(P, "bsh", 2, 3, 4), k.ids(R, 2, 3), 0) },
-		"row max of partial":                   func() { d.RowMax(k.t(P, "bsv", 2, 3, 7), compute.Vocab{Valid: 7}) },
-		"sum exp with a partial maximum":       func() { sumExp(d, k, s('v'), M) },
-		"sum exp of partial logits":            func() { sumExp(d, k, P, R) },
-		"token loss of partial sums":           func() { d.TokenLoss(k.t(P, "bsx", 2, 3, 2), k.constant(R, "bs", 2, 3)) },
-		"loss back with a partial count":       func() { lossBack(d, k, P) },
-		"copy: sizes":                          func() { d.Copy(k.t(R, "x", 4), k.t(R, "x", 5)) },
-		"copy: types":                          func() { d.Copy(k.t(R, "bs", 2, 3), k.ids(R, 2, 3)) },
+		"attention: documents of the whole batch": func() {
+			kv := k.t(s('b'), "bsgd", 2, 3, 2, 4)
+			d.Attention(k.t(s('b'), "bsgrd", 2, 3, 2, 1, 4), kv, kv, k.constant(R, "bs", 2, 3))
+		},
+		"embed: tokens and rows cut":     func() { d.Embed(k.ids(s('b'), 2, 3), k.t(s('v'), "vh", 7, 4), 0) },
+		"embed back: into whole rows":    func() { d.EmbedBack(k.t(R, "vh", 7, 4), k.t(P, "bsh", 2, 3, 4), k.ids(R, 2, 3), 0) },
+		"row max of partial":             func() { d.RowMax(k.t(P, "bsv", 2, 3, 7), compute.Vocab{Valid: 7}) },
+		"sum exp with a partial maximum": func() { sumExp(d, k, s('v'), M) },
+		"sum exp of partial logits":      func() { sumExp(d, k, P, R) },
+		"token loss of partial sums":     func() { d.TokenLoss(k.t(P, "bsx", 2, 3, 2), k.constant(R, "bs", 2, 3)) },
+		"loss back with a partial count": func() { lossBack(d, k, P) },
+		"copy: sizes":                    func() { d.Copy(k.t(R, "x", 4), k.t(R, "x", 5)) },
+		"copy: types":                    func() { d.Copy(k.t(R, "bs", 2, 3), k.ids(R, 2, 3)) },
 		"copy box: outside": func() {
 			d.CopyBox(k.t(R, "x", 4), k.t(R, "x", 4), compute.Box{DstLo: []int{2}, SrcLo: []int{0}, Dims: []int{3}})
 		},
@@ -104,7 +118,7 @@ func TestOperationsRefuseWrongShapesAndPlaces(t *testing.T) {
 		"upload: size":                 func() { d.Upload(k.t(R, "x", 4), make([]float64, 3)) },
 		"clip scale of a partial norm": func() { d.ClipScale(k.t(P, ""), 1) },
 		"adamw: sizes": func() {
-			d.AdamW(k.t(I, "x", 4), k.t(I, "x", 4), k.t(I, "x", 3), k.t(I, "x", 4), k.t(I, ""), compute.AdamW{})
+			d.AdamW(k.t(I, "x", 4), tensor.Tensor{}, k.t(I, "x", 4), k.t(I, "x", 3), k.t(I, "x", 4), k.t(I, ""), compute.AdamW{})
 		},
 	} {
 		d.At("backward", 7)

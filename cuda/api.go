@@ -21,7 +21,7 @@ type api struct {
 	linkCreate, linkAddData, linkComplete, linkDestroy                                dl.Func
 	moduleLoadData, moduleLoadDataEx, moduleUnload, moduleGetFunction                 dl.Func
 	funcGetAttribute, funcSetAttribute, occupancyMaxActiveClusters, occupancyBlocks   dl.Func
-	launchKernelEx, tensorMapEncodeTiled                                              dl.Func
+	launchKernelEx, tensorMapEncodeTiled, tensorMapReplaceAddress                     dl.Func
 	streamBeginCapture, streamEndCapture, graphInstantiate, graphUpload, graphLaunch  dl.Func
 	graphExecUpdate, graphExecDestroy, graphDestroy, graphGetNodes                    dl.Func
 }
@@ -62,6 +62,7 @@ func (a *api) symbols() []symbol {
 		{"cuOccupancyMaxActiveClusters", &a.occupancyMaxActiveClusters},
 		{"cuOccupancyMaxActiveBlocksPerMultiprocessor", &a.occupancyBlocks},
 		{"cuLaunchKernelEx", &a.launchKernelEx}, {"cuTensorMapEncodeTiled", &a.tensorMapEncodeTiled},
+		{"cuTensorMapReplaceAddress", &a.tensorMapReplaceAddress},
 		{"cuStreamBeginCapture_v2", &a.streamBeginCapture}, {"cuStreamEndCapture", &a.streamEndCapture},
 		{"cuGraphInstantiateWithFlags", &a.graphInstantiate}, {"cuGraphUpload", &a.graphUpload},
 		{"cuGraphLaunch", &a.graphLaunch}, {"cuGraphExecUpdate_v2", &a.graphExecUpdate},

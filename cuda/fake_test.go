@@ -262,6 +262,19 @@ func TestLaunchesArriveWhole(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { p.Launch(s) }); n != 0 {
 		t.Errorf("%v allocations a launch", n)
 	}
+	p.SetWord(0, 19)
+	if err := p.SetMap(3, 0x7f0040); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { p.SetWord(1, 5); p.SetMap(3, 0x7f0080); p.Queue(0x58) }); n != 0 {
+		t.Errorf("%v allocations a changed launch", n)
+	}
+	if want := "k grid 132 2 3 block 128 3 1 shared 229440 stream 0x58 cluster 2 1 1 pdl 1 args 19 5 0.25 7f0080"; said() != want {
+		t.Errorf("got  %s\nwant %s", said(), want)
+	}
+	if err := p.SetMap(3, 8); err == nil || err.Error() != "cuda: cuTensorMapReplaceAddress: CUDA_ERROR_INVALID_VALUE (1, other), kernel k" {
+		t.Errorf("got %v", err)
+	}
 	fails, err := kernel(t, dev, "fails").Prepare(Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,7 @@ type Prepared struct {
 	attributes [2]launchAttribute
 	params     []unsafe.Pointer // own copy: the caller may go on adding to Args
 	call       *dl.Prepared
+	move       *dl.Prepared // of a tensor map
 }
 
 // Prepare lays out a launch of f. The values stay shared: Args.Set changes what later launches pass.
@@ -93,6 +94,7 @@ func (f *Function) Prepare(l Launch, args *Args) (*Prepared, error) {
 		params = uintptr(unsafe.Pointer(&p.params[0]))
 	}
 	p.call = dl.Prepare(f.dev.driver.api.launchKernelEx, uintptr(unsafe.Pointer(&p.config)), f.handle, params, 0)
+	p.move = dl.Prepare(f.dev.driver.api.tensorMapReplaceAddress, 0, 0)
 	return p, nil
 }
 
@@ -122,9 +124,25 @@ func (l *Launch) check(f *Function) error {
 	return nil
 }
 
+// SetWord changes scalar or address i of later launches.
+func (p *Prepared) SetWord(i int, bits uint64) { *(*uint64)(p.params[i]) = bits }
+
+// SetMap changes where the tensor of tensor map i lies, for later launches.
+func (p *Prepared) SetMap(i int, addr uint64) error {
+	p.move.Set(0, uintptr(p.params[i])) // the map is kept alive by params
+	p.move.Set(1, uintptr(addr))
+	if code := p.move.Call(); code != 0 {
+		return p.f.named(p.f.dev.driver.failure("cuTensorMapReplaceAddress", code))
+	}
+	return nil
+}
+
 // Launch queues the kernel on a stream.
-func (p *Prepared) Launch(s *Stream) error {
-	p.config.stream = s.handle
+func (p *Prepared) Launch(s *Stream) error { return p.Queue(s.handle) }
+
+// Queue is Launch for a CUstream.
+func (p *Prepared) Queue(stream uintptr) error {
+	p.config.stream = stream
 	if code := p.call.Call(); code != 0 {
 		return p.f.named(p.f.dev.driver.failure("cuLaunchKernelEx", code))
 	}

@@ -90,11 +90,22 @@ func (r *Runner) prepare(m *ptx.Module, l ptx.Launch, args *ptx.Args, place map[
 	if e == nil {
 		return nil, fmt.Errorf("cuda: the module has no entry %q", l.Entry)
 	}
-	l, err := e.Check(l, args)
+	f, err := r.function(m, e)
 	if err != nil {
 		return nil, err
 	}
-	f, err := r.function(m, e)
+	return r.lay(f, e, l, args, place, nil)
+}
+
+// PrepareText lays out a launch of an entry whose text the caller compiled himself: the entry's own, or that with additions that leave its parameters where they are. Buffers live on
+// the device. extra adds arguments behind the entry's own; it may be nil.
+func (r *Runner) PrepareText(f *Function, e *ptx.Entry, l ptx.Launch, args *ptx.Args, extra func(*Args)) (*Prepared, error) {
+	return r.lay(f, e, l, args, nil, extra)
+}
+
+// lay puts a launch of an entry into the driver's terms.
+func (r *Runner) lay(f *Function, e *ptx.Entry, l ptx.Launch, args *ptx.Args, place map[*ptx.Buffer]Ptr, extra func(*Args)) (*Prepared, error) {
+	l, err := e.Check(l, args)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +122,9 @@ func (r *Runner) prepare(m *ptx.Module, l ptx.Launch, args *ptx.Args, place map[
 		if err := r.argument(out, args.At(i), place); err != nil {
 			return nil, fmt.Errorf("%w (parameter %s of %s)", err, e.Params[i].Name, e.Name)
 		}
+	}
+	if extra != nil {
+		extra(out)
 	}
 	// The cluster is the entry's own directive (.reqnctapercluster); naming it again in the launch would only allow a contradiction.
 	return f.Prepare(Launch{Grid: dim(l.Grid), Block: dim(l.Block), Shared: l.Shared, PDL: l.PDL}, out)

@@ -1,120 +1,195 @@
 package kernel
 
 import (
+	"math"
+
 	"heddle/num"
-	"heddle/ptx"
 )
 
-// Store writes a warpgroup's accumulators, 64 rows each, to a matrix: one swizzled buffer row of 128 bytes of columns at a time they are rounded, laid into a
-// buffer and stored by TMA, which drops what is outside the matrix. The stores go on while the warpgroup works on its next tile.
-type Store struct {
-	To      ptx.TensorMap // box 64 rows × 128 bytes, 128-byte swizzle
-	Type    num.DType     // BF16, F16 or F32
-	Add     bool          // add to what is there instead of overwriting it; F32
-	Buffers ptx.SAddr     // Count of 8,192 bytes each, aligned 1,024, of this warpgroup alone
-	Count   int           // of buffers, 1 or more: a chunk waits until the one so many before it has left its buffer
-	Barrier ptx.U32       // a named barrier of this warpgroup alone
+// Epilogue is what becomes of an element of a product between the accumulator and its rounding, each part on its own or with others, in this order:
+//
+//	x = alpha · acc · rows[m] · columns[n] + bias[n]
+//	x = activation(x)
+//	d = x + beta · c[m, n]
+//
+// The zero value changes nothing. finish.go is the same on the device; Apply is the reference.
+type Epilogue struct {
+	Alpha    bool // a factor
+	Rows     bool // a factor of each row, float32
+	Columns  bool // a factor of each column, float32
+	Bias     bool // a summand of each column, float32
+	Act      Activation
+	Keep     bool // also stores x from before the activation, as a matrix of its own
+	Residual bool // adds beta · C, of D's type and shape
+	AMax     bool // also finds the largest |d|, before rounding
 }
+
+// Activation is the function in an epilogue. The backward forms multiply the product, a gradient, by the derivative at C, what Keep stored.
+type Activation uint8
 
 const (
-	chunkRow   = 128 // bytes of a buffer row
-	chunkBytes = 64 * chunkRow
+	Linear  Activation = iota
+	GELU               // ½x(1 + tanh(√(2/π)(x + 0.044715x³)))
+	SwiGLU             // of a product of 2F columns, gate before up: silu(gate) · up, F columns
+	DGELU              // x · gelu′(c)
+	DSwiGLU            // of a product of F columns: the gradients of gate and up, 2F columns; C has 2F columns too
 )
 
-// StoreBytes is the shared memory of one buffer.
-const StoreBytes = chunkBytes
+// ReadsC tells whether the epilogue needs a matrix C.
+func (e Epilogue) ReadsC() bool { return e.Residual || e.Act == DGELU || e.Act == DSwiGLU }
 
-// Columns is how many columns one chunk holds.
-func (s Store) Columns() int { return chunkRow / s.Type.Size() }
-
-// Tile stores a tile whose first row and column are given; accs[i] holds rows 64i … 64i+63. All four warps call it.
-func (s Store) Tile(k *ptx.Builder, accs []*ptx.Acc, row, col ptx.U32) {
-	lead := k.WarpInGroup().Shl(5).Add(k.Lane()).Eq(k.U32(0))
-	lay := s.pairs(k)
-	if s.Type != num.F32 {
-		lay = s.matrices(k)
+// Columns of D for a product of n columns.
+func (a Activation) Columns(n int) int {
+	switch a {
+	case SwiGLU:
+		return n / 2
+	case DSwiGLU:
+		return 2 * n
 	}
-	wide := s.Columns()
-	perAcc := 2 * accs[0].Len() / wide
-	chunks := perAcc * len(accs)
-	done := -chunks - 1 // chunks that have left, counted from this tile's first; those of the tile before are negative
-	for chunk := range chunks {
-		buf := chunk % s.Count * chunkBytes
-		if before := s.before(chunk, chunks); before > done {
-			k.When(lead, func() { k.BulkWaitRead(chunk - 1 - before) })
-			k.BarSync(s.Barrier, 128)
-			done = before
-		}
-		lay(accs[chunk/perAcc], chunk%perAcc*wide/2, buf)
-		k.FenceProxyAsync()
-		k.BarSync(s.Barrier, 128)
-		k.When(lead, func() {
-			x, y, src := col.Plus(chunk%perAcc*wide), row.Plus(chunk/perAcc*64), s.Buffers.Plus(buf)
-			if s.Add {
-				s.To.ReduceAdd2(x, y, src)
-			} else {
-				s.To.Store2(x, y, src)
-			}
-			k.BulkCommit()
-		})
+	return n
+}
+
+// Words are the parts by name, with how each is set: what a configuration's name says of its epilogue.
+func (e *Epilogue) Words() []Word {
+	flag := func(name string, b *bool) Word { return Word{name, *b, func() { *b = true }} }
+	act := func(name string, a Activation) Word { return Word{name, e.Act == a, func() { e.Act = a }} }
+	return []Word{
+		flag("alpha", &e.Alpha), flag("rows", &e.Rows), flag("columns", &e.Columns), flag("bias", &e.Bias),
+		act("gelu", GELU), act("swiglu", SwiGLU), act("dgelu", DGELU), act("dswiglu", DSwiGLU), flag("keep", &e.Keep), flag("residual", &e.Residual), flag("amax", &e.AMax),
 	}
 }
 
-// before is the chunk that had this chunk's buffer before, negative where that was in the tile before: every tile starts on the first buffer.
-func (s Store) before(chunk, chunks int) int {
-	if chunk >= s.Count {
-		return chunk - s.Count
-	}
-	last := chunk + (chunks-1-chunk)/s.Count*s.Count // of a tile, in this buffer
-	return last - chunks
+// Word is an option that is a word of a configuration's name.
+type Word struct {
+	Name string
+	On   bool
+	Set  func()
 }
 
-// A layer puts the chunk that starts at element first of acc into the buffer buf bytes on.
-type layer func(acc *ptx.Acc, first, buf int)
-
-// matrices lays 64 columns of 16-bit elements by four stmatrix.
-func (s Store) matrices(k *ptx.Builder) layer {
-	lane := k.Lane()
-	line := k.WarpInGroup().Shl(4).Add(lane.And(k.U32(15))) // the row of the chunk whose 16-byte pieces this lane addresses
-	at := s.Buffers.At(line.Shl(7))
-	var piece [4]ptx.SAddr
-	for q := range piece { // columns 16q and 16q+8; the XOR is the 128-byte swizzle
-		piece[q] = at.At(lane.Shr(4).Plus(2 * q).Xor(line.And(k.U32(7))).Shl(4))
-	}
-	return func(acc *ptx.Acc, first, buf int) {
-		for q := range piece {
-			var r [4]ptx.U32
-			for i := range r {
-				e := first + q*8 + i*2
-				if s.Type == num.F16 {
-					r[i] = acc.F32(e + 1).PackF16(acc.F32(e)).Bits()
-				} else {
-					r[i] = acc.F32(e + 1).PackBF16(acc.F32(e)).Bits()
-				}
-			}
-			piece[q].Plus(buf).StoreMatrix4(r)
-		}
-	}
+// Operands of an epilogue on the host. Tanh is the function that activations are made of; nil is the exact one, a bent one shows what an error in it does.
+type Operands struct {
+	Alpha, Beta         float64
+	Rows, Columns, Bias []float64 // [M], [N], [N]
+	C                   []float64 // [M, N], or [M, 2N] for DSwiGLU
+	Tanh                func(float64) float64
 }
 
-// pairs lays 32 columns of float32: each thread its pairs of neighbours, rows l/4 and l/4 + 8 of its warp's sixteen.
-func (s Store) pairs(k *ptx.Builder) layer {
-	lane := k.Lane()
-	line := k.WarpInGroup().Shl(4).Add(lane.Shr(2))
-	at := s.Buffers.At(line.Shl(7).Add(lane.And(k.U32(1)).Shl(3)))
-	var piece [4]ptx.SAddr // columns 8j + 2(l%4): unit 2j + l%4/2, swizzled; row + 8 has the same pattern
-	for j := range piece {
-		piece[j] = at.At(lane.Shr(1).And(k.U32(1)).Plus(2 * j).Xor(line.And(k.U32(7))).Shl(4))
+// Apply is the reference: D, what Keep stores, and the largest |d|, of a product [m, n].
+func (e Epilogue) Apply(product []float64, m, n int, in Operands) (d, kept []float64, largest float64) {
+	if in.Tanh == nil {
+		in.Tanh = math.Tanh
 	}
-	return func(acc *ptx.Acc, first, buf int) {
-		for j := range piece {
-			for half := range 2 {
-				e := first + 4*j + 2*half
-				piece[j].Plus(buf + half*8*chunkRow).StoreF32x2([2]ptx.F32{acc.F32(e), acc.F32(e + 1)})
+	kept = make([]float64, m*n)
+	for i, x := range product {
+		kept[i] = e.affine(x, i/n, i%n, in)
+	}
+	wide := e.Act.Columns(n)
+	d = make([]float64, m*wide)
+	for i := range d {
+		row, col := i/wide, i%wide
+		switch e.Act {
+		case Linear:
+			d[i] = kept[i]
+		case GELU:
+			d[i] = in.gelu(kept[i])
+		case SwiGLU:
+			d[i] = in.silu(kept[row*n+col]) * kept[row*n+wide+col]
+		case DGELU:
+			d[i] = kept[i] * in.geluSlope(in.C[i])
+		case DSwiGLU:
+			gate, up, x := in.C[row*wide+col%n], in.C[row*wide+n+col%n], kept[row*n+col%n]
+			if d[i] = x * in.silu(gate); col < n {
+				d[i] = x * up * in.siluSlope(gate)
 			}
 		}
+		if e.Residual {
+			d[i] += in.Beta * in.C[i]
+		}
+		largest = max(largest, math.Abs(d[i]))
 	}
+	return d, kept, largest
 }
 
-// Finish waits until the stores have left shared memory, which may go then. That they reach global memory is what the end of the grid waits for.
-func (s Store) Finish(k *ptx.Builder) { k.BulkWaitRead(0) }
+func (e Epilogue) affine(x float64, row, col int, in Operands) float64 {
+	if e.Alpha {
+		x *= in.Alpha
+	}
+	if e.Rows {
+		x *= in.Rows[row]
+	}
+	if e.Columns {
+		x *= in.Columns[col]
+	}
+	if e.Bias {
+		x += in.Bias[col]
+	}
+	return x
+}
+
+// The tanh form of GELU (Hendrycks, Gimpel: Gaussian Error Linear Units, section 2).
+const (
+	geluScale = 0.7978845608028654 // √(2/π)
+	geluCube  = 0.044715
+)
+
+func (in Operands) gelu(x float64) float64 {
+	return 0.5 * x * (1 + in.Tanh(geluScale*(x+geluCube*x*x*x)))
+}
+
+func (in Operands) geluSlope(x float64) float64 {
+	t := in.Tanh(geluScale * (x + geluCube*x*x*x))
+	return 0.5*(1+t) + 0.5*x*(1-t*t)*geluScale*(1+3*geluCube*x*x)
+}
+
+func (in Operands) sigmoid(x float64) float64 { return 0.5 + 0.5*in.Tanh(x/2) }
+func (in Operands) silu(x float64) float64    { return x * in.sigmoid(x) }
+
+func (in Operands) siluSlope(x float64) float64 {
+	s := in.sigmoid(x)
+	return s * (1 + x*(1-s))
+}
+
+// Vectors is how many of an epilogue's operands are vectors, which it keeps in shared memory.
+func (e Epilogue) Vectors() int {
+	n := 0
+	for _, b := range []bool{e.Rows, e.Columns, e.Bias} {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// Wide is how many chunks of a tile are stored together.
+func (e Epilogue) Wide() int {
+	wide := 1
+	if e.Act == DSwiGLU {
+		wide = 2
+	}
+	if e.Keep {
+		wide++
+		if e.Act == SwiGLU {
+			wide++
+		}
+	}
+	return wide
+}
+
+// Refuse says why an epilogue is none, or "".
+func (e Epilogue) Refuse(out num.DType, columns int) string {
+	switch {
+	case e.Act > DSwiGLU:
+		return "an activation that does not exist"
+	case e.Residual && (e.Act == DGELU || e.Act == DSwiGLU):
+		return "a residual beside a backward activation, which reads C itself"
+	case e.Keep && e.Act != GELU && e.Act != SwiGLU:
+		return "keeping what is before an activation without one"
+	case e.Keep && e.Residual:
+		return "a residual beside a kept matrix: their chunks would share buffers"
+	case e.ReadsC() && out != num.BF16 && out != num.F32:
+		return "a matrix C that is not bf16 or f32"
+	case e.Act == SwiGLU && columns/2*out.Size()%chunkRow != 0:
+		return "SwiGLU halves that are no whole chunks"
+	}
+	return ""
+}

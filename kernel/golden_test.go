@@ -47,7 +47,7 @@ func blocks(t *testing.T) *ptx.Entry {
 	})
 	k.Role("consumer", 1, 0, func() {
 		desc, acc := k.Desc(tile, ptx.KMajor(ptx.Swizzle128)), k.NewAcc(64)
-		store := Store{To: d.TensorMap, Type: num.BF16, Buffers: out, Count: 2, Barrier: k.U32(1)}
+		store := Store{Type: num.BF16, Buffers: out, Count: 2, Barrier: k.U32(1)}
 		at := ring.Consumer()
 		release := k.Tid().Eq(k.U32(128))
 		each(func(row, col ptx.U32) {
@@ -59,7 +59,7 @@ func blocks(t *testing.T) *ptx.Entry {
 			k.WgmmaWait(0)
 			k.When(release, func() { ring.Empty.Index(at.Slot()).Arrive() })
 			at.Advance()
-			store.Tile(k, []*ptx.Acc{acc}, row, col)
+			store.Tile(k, store.Rounded(d.TensorMap, []*ptx.Acc{acc}, row, col))
 		})
 		store.Finish(k)
 	})

@@ -1,7 +1,7 @@
 // Package kernel holds what Hopper kernels share: the stage ring between producer and consumers, the order of tiles, the epilogue, and Kernel, the value that
 // describes one kernel to everybody who runs, prints, assembles or checks it.
 //
-// Start with Kernel, then Ring; gemm/body.go shows them at work.
+// Start with Kernel, then Ring, Store and Epilogue; gemm/body.go shows them at work.
 package kernel
 
 import "heddle/ptx"

@@ -26,14 +26,15 @@ type attention struct{ block }
 
 // savedAttention is what Backward reads: the activation budget of the sub-block.
 type savedAttention struct {
-	x, rstd tensor.Tensor // [B, S', H], [B, S']
-	q       tensor.Tensor // [B, S, G, R, D] / (P·C) heads; before norm and RoPE
+	x, rstd tensor.Tensor // [B, S', H], [B, S']; x less its mean under LayerNorm
+	q       tensor.Tensor // [B, S, G, R, D] / (P·C) heads; before norm and RoPE where heads are normed, else as attention read it
 	k, v    tensor.Tensor // [B, S, G, D]
-	qr, kr  tensor.Tensor // [B, S, G, R], [B, S, G]: 1/rms of q and k
+	qr, kr  tensor.Tensor // [B, S, G, R], [B, S, G]: 1/rms of q and k where heads are normed
 	o       tensor.Tensor // [B, S or S/C, G, R, D]: what Wo reads
 	lse     tensor.Tensor // [B, S, G, R]
 
-	// Kept only where nothing is to be rebuilt (Policy mode all): the normed input, q and k as attention read them.
+	// Kept only where nothing is to be rebuilt (Policy mode all): the normed input; q and k as attention read them, where
+	// heads are normed.
 	n, qt, kt tensor.Tensor
 }
 
@@ -52,33 +53,71 @@ func present(ts ...tensor.Tensor) []tensor.Tensor {
 	return out
 }
 
-// Save computes what Backward will read. w are the rows of the layer's unit.
+// Save computes what Backward will read. w are the layer's slots.
 func (a *attention) Save(w []tensor.Tensor, x, pos tensor.Tensor) *savedAttention {
-	d, s := a.dev, &savedAttention{x: x}
-	n, rstd := d.Norm(x, w[rowNorm1], a.cfg.Eps)
-	s.rstd = rstd
+	d, s := a.dev, &savedAttention{}
+	var n tensor.Tensor
+	s.x, n, s.rstd = a.norm(x, w[rowNorm1], w[rowNorm1Bias])
 	h := a.residual.Enter(a.grp, "attention enter", n)
-	q, k, v := d.Contract("bsgrd", h, w[rowQ]), d.Contract("bsgd", h, w[rowK]), d.Contract("bsgd", h, w[rowV])
+	q := a.project("bsgrd", h, w[rowQ], w[rowQBias])
+	k := a.project("bsgd", h, w[rowK], w[rowKBias])
+	v := a.project("bsgd", h, w[rowV], w[rowVBias])
 	heads := a.attend.ToHeads(a.grp, "attention heads", q, k, v)
 	s.q, s.k, s.v = heads[0], heads[1], heads[2]
-	var qn, kn, o tensor.Tensor
-	qn, s.qr = d.Norm(s.q, w[rowQNorm], a.cfg.Eps)
-	kn, s.kr = d.Norm(s.k, w[rowKNorm], a.cfg.Eps)
-	qt, kt := d.Rope(qn, pos, a.rope()), d.Rope(kn, pos, a.rope())
+	qt, kt := a.turned(w, pos, s)
+	var o tensor.Tensor
 	o, s.lse = d.Attention(qt, kt, s.v, pos)
 	if a.keep {
-		s.n, s.qt, s.kt = n, qt, kt
+		s.n = n
 	}
 	s.o = a.attend.ToTokens(a.grp, "attention tokens", o)[0]
 	return s
 }
 
-func (a *attention) rope() compute.Rope { return compute.Rope{Theta: a.cfg.Theta} }
+// turned are q and k as attention reads them: normed where the family norms heads, turned by their positions. Heads that are
+// not normed are kept as turned: nothing is to be rebuilt.
+func (a *attention) turned(w []tensor.Tensor, pos tensor.Tensor, s *savedAttention) (q, k tensor.Tensor) {
+	d := a.dev
+	if !a.cfg.QKNorm() {
+		s.q, s.k = a.turn(s.q, pos, false), a.turn(s.k, pos, false)
+		return s.q, s.k
+	}
+	q, s.qr = d.Norm(s.q, w[rowQNorm], a.cfg.Eps)
+	k, s.kr = d.Norm(s.k, w[rowKNorm], a.cfg.Eps)
+	if q, k = a.turn(q, pos, false), a.turn(k, pos, false); a.keep {
+		s.qt, s.kt = q, k
+	}
+	return q, k
+}
+
+// turnedAgain are the same in Backward.
+func (a *attention) turnedAgain(w []tensor.Tensor, pos tensor.Tensor, s *savedAttention) (q, k tensor.Tensor) {
+	switch d := a.dev; {
+	case !a.cfg.QKNorm():
+		return s.q, s.k
+	case a.keep:
+		return s.qt, s.kt
+	default:
+		q, k = d.NormAgain(s.q, s.qr, w[rowQNorm]), d.NormAgain(s.k, s.kr, w[rowKNorm])
+		return a.turn(q, pos, false), a.turn(k, pos, false)
+	}
+}
+
+// turn rotates heads by their positions, unless positions are an embedding.
+func (a *attention) turn(x, pos tensor.Tensor, back bool) tensor.Tensor {
+	if a.cfg.Learned() {
+		return x
+	}
+	r := a.cfg.rope()
+	r.Back = back
+	return a.dev.Rope(x, pos, r)
+}
 
 // Forward is Save and the tail: x + Exit(o·Wo).
 func (a *attention) Forward(w []tensor.Tensor, x, pos tensor.Tensor) (tensor.Tensor, *savedAttention) {
 	s := a.Save(w, x, pos)
 	y := a.residual.Exit(a.grp, "attention exit", a.dev.Contract("bsh", s.o, w[rowO]))
+	a.addBias(y, w[rowOBias])
 	return a.dev.Add(x, y), s
 }
 
@@ -94,26 +133,24 @@ type owedAttention struct {
 func (a *attention) Backward(w, gr []tensor.Tensor, dy, pos tensor.Tensor, s *savedAttention) tensor.Tensor {
 	owed := a.BackwardInput(w, gr, dy, pos, s)
 	a.BackwardWeight(w, gr, s, owed)
-	dx := a.dev.NormBack(gr[rowNorm1], owed.dh.Wait(), s.x, s.rstd, w[rowNorm1])
+	dx := a.normBack(normGrad{gr[rowNorm1], gr[rowNorm1Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm1])
 	return a.dev.Add(dy, dx)
 }
 
 // BackwardInput undoes Forward from the tail to the head up to the seam, one line for each of Save's.
 func (a *attention) BackwardInput(w, gr []tensor.Tensor, dy, pos tensor.Tensor, s *savedAttention) *owedAttention {
 	d, owed := a.dev, &owedAttention{}
+	d.BiasBack(gr[rowOBias], dy)
 	owed.g = a.residual.ExitGrad(a.grp, "attention exit", dy)
 	do := d.Contract("bsgrd", owed.g, w[rowO])
 	back := a.attend.ToHeads(a.grp, "attention tokens grad", do, d.Delta(s.o, do))
-	q, k := s.qt, s.kt
-	if !a.keep {
-		q = d.Rope(d.NormAgain(s.q, s.qr, w[rowQNorm]), pos, a.rope())
-		k = d.Rope(d.NormAgain(s.k, s.kr, w[rowKNorm]), pos, a.rope())
-	}
+	q, k := a.turnedAgain(w, pos, s)
 	dq, dk, dv := d.AttentionBack(compute.AttentionSaved{DO: back[0], Delta: back[1], Q: q, K: k, V: s.v, LSE: s.lse, Pos: pos})
-	rope := a.rope()
-	rope.Back = true
-	dq = d.NormBack(gr[rowQNorm], d.Rope(dq, pos, rope), s.q, s.qr, w[rowQNorm])
-	dk = d.NormBack(gr[rowKNorm], d.Rope(dk, pos, rope), s.k, s.kr, w[rowKNorm])
+	dq, dk = a.turn(dq, pos, true), a.turn(dk, pos, true)
+	if a.cfg.QKNorm() {
+		dq = d.NormBack(gr[rowQNorm], dq, s.q, s.qr, w[rowQNorm])
+		dk = d.NormBack(gr[rowKNorm], dk, s.k, s.kr, w[rowKNorm])
+	}
 	tokens := a.attend.ToTokens(a.grp, "attention heads grad", dq, dk, dv)
 	owed.dq, owed.dk, owed.dv = tokens[0], tokens[1], tokens[2]
 	dh := d.Contract("bsh", owed.dq, w[rowQ])
@@ -128,13 +165,16 @@ func (a *attention) BackwardWeight(w, gr []tensor.Tensor, s *savedAttention, owe
 	d := a.dev
 	n := s.n
 	if !a.keep {
-		n = d.NormAgain(s.x, s.rstd, w[rowNorm1])
+		n = a.normAgain(s.x, s.rstd, w[rowNorm1], w[rowNorm1Bias])
 	}
 	h := a.residual.Enter(a.grp, "attention enter again", n)
 	weightGrad(d, gr[rowO], owed.g, s.o)
 	weightGrad(d, gr[rowQ], owed.dq, h)
 	weightGrad(d, gr[rowK], owed.dk, h)
 	weightGrad(d, gr[rowV], owed.dv, h)
+	d.BiasBack(gr[rowQBias], owed.dq)
+	d.BiasBack(gr[rowKBias], owed.dk)
+	d.BiasBack(gr[rowVBias], owed.dv)
 }
 
 // weightGrad adds dyᵀ·x to the gradient of a weight unless it is frozen.

@@ -2,31 +2,76 @@
 // families that configure them.
 //
 // Letters: B batch, S sequence, H hidden width, A query heads, G key/value heads, R = A/G, D head size, F MLP width, V
-// vocabulary, L layers, P ranks. Read attention.go first: it has the form of every block; then stack.go.
+// vocabulary, L layers, P ranks. Read attention.go first: it has the form of every block; then stack.go. rows.go is the list of
+// all parameters.
 package model
 
 import (
 	"fmt"
 	"math"
 
-	"heddle/parallel"
-	"heddle/param"
+	"heddle/compute"
+	"heddle/model/hf"
 )
 
-// Config is the shape of a Qwen3-shaped transformer (Qwen3 technical report, 2025): RMSNorm before each sub-block,
-// grouped-query attention with norms on q and k and rotary positions, SwiGLU.
+// Config is the shape of a transformer. Blocks are pre-norm: attention over grouped heads, then an MLP. The family says what
+// they are made of (methods below); no family is Qwen3.
+//
+//	qwen3   RMSNorm, also of q and k; rotary positions; SwiGLU                   (Qwen3 technical report, 2025)
+//	llama   RMSNorm; rotary positions, which Llama 3.1 stretches; SwiGLU         (Touvron et al. 2023)
+//	qwen2   llama with biases on q, k and v                                      (Qwen2 technical report, 2024)
+//	gpt2    LayerNorm; a learned embedding of positions; GELU; biases throughout (Radford et al. 2019)
 type Config struct {
-	Layers int     `yaml:"layers" json:"layers"`     // L
-	Hidden int     `yaml:"hidden" json:"hidden"`     // H
-	Heads  int     `yaml:"heads" json:"heads"`       // A
-	KV     int     `yaml:"kv_heads" json:"kv_heads"` // G
-	Head   int     `yaml:"head_dim" json:"head_dim"` // D
-	MLP    int     `yaml:"mlp" json:"mlp"`           // F
-	Vocab  int     `yaml:"vocab" json:"vocab"`       // V
-	Theta  float64 `yaml:"rope_theta" json:"rope_theta"`
-	Eps    float64 `yaml:"norm_eps" json:"norm_eps"`
-	Tied   bool    `yaml:"tied" json:"tied"` // the head is the embedding
-	Std    float64 `yaml:"init_std" json:"init_std"`
+	Family    hf.Family `yaml:"family" json:"family"`
+	Layers    int       `yaml:"layers" json:"layers"`       // L
+	Hidden    int       `yaml:"hidden" json:"hidden"`       // H
+	Heads     int       `yaml:"heads" json:"heads"`         // A
+	KV        int       `yaml:"kv_heads" json:"kv_heads"`   // G
+	Head      int       `yaml:"head_dim" json:"head_dim"`   // D
+	MLP       int       `yaml:"mlp" json:"mlp"`             // F
+	Vocab     int       `yaml:"vocab" json:"vocab"`         // V
+	Positions int       `yaml:"positions" json:"positions"` // longest sequence it is made for; 0: not said. A hard limit where positions are learned
+	Theta     float64   `yaml:"rope_theta" json:"rope_theta"`
+	Llama3    Llama3    `yaml:"rope_llama3" json:"rope_llama3"`
+	Eps       float64   `yaml:"norm_eps" json:"norm_eps"`
+	Tied      bool      `yaml:"tied" json:"tied"` // the head is the embedding
+	Std       float64   `yaml:"init_std" json:"init_std"`
+
+	AttentionBias bool `yaml:"attention_bias" json:"attention_bias"` // llama, qwen3: biases on q, k, v and o as well
+	MLPBias       bool `yaml:"mlp_bias" json:"mlp_bias"`             // llama: biases on gate, up and down as well
+}
+
+// Llama3 stretches slow rotary frequencies (compute.Llama3); factor 0 does not.
+type Llama3 struct {
+	Factor    float64 `yaml:"factor" json:"factor"`
+	Low       float64 `yaml:"low" json:"low"`
+	High      float64 `yaml:"high" json:"high"`
+	Positions int     `yaml:"positions" json:"positions"` // that the model was trained for before
+}
+
+// LayerNorm tells whether norms take the mean off and have a bias.
+func (c Config) LayerNorm() bool { return c.Family == hf.GPT2 }
+
+// Learned tells whether positions are an embedding, not rotations.
+func (c Config) Learned() bool { return c.Family == hf.GPT2 }
+
+// Gated tells whether the MLP is SwiGLU, not GELU.
+func (c Config) Gated() bool { return c.Family != hf.GPT2 }
+
+// QKNorm tells whether heads of q and k are normed.
+func (c Config) QKNorm() bool { return c.Family == hf.Qwen3 || c.Family == "" }
+
+// QKVBiased, OBiased and MLPBiased tell which projections have biases.
+func (c Config) QKVBiased() bool {
+	return c.AttentionBias || c.Family == hf.Qwen2 || c.Family == hf.GPT2
+}
+func (c Config) OBiased() bool   { return c.AttentionBias || c.Family == hf.GPT2 }
+func (c Config) MLPBiased() bool { return c.MLPBias || c.Family == hf.GPT2 }
+
+// rope is how heads turn with their positions.
+func (c Config) rope() compute.Rope {
+	l := c.Llama3
+	return compute.Rope{Theta: c.Theta, Llama3: compute.Llama3{Factor: l.Factor, Low: l.Low, High: l.High, Original: float64(l.Positions)}}
 }
 
 // Check refuses shapes that are no model.
@@ -40,92 +85,57 @@ func (c Config) Check() error {
 			return fmt.Errorf("model: %s is %d, want 1 to %d", x.name, x.n, x.most)
 		}
 	}
+	if err := c.checkFamily(); err != nil {
+		return err
+	}
 	switch {
 	case c.Heads%c.KV != 0:
 		return fmt.Errorf("model: %d attention heads are not divisible by %d key/value heads; hint: use %d", c.Heads, c.KV, c.Heads/c.KV*c.KV+c.KV)
-	case c.Head%2 != 0:
+	case c.Head%2 != 0 && !c.Learned():
 		return fmt.Errorf("model: head_dim is %d, rotary positions need an even one", c.Head)
 	case c.Heads*c.Head > wide:
 		return fmt.Errorf("model: %d attention heads of head_dim %d are %d wide, want at most %d", c.Heads, c.Head, c.Heads*c.Head, wide)
 	case !(c.Eps >= tiny) || !(c.Eps <= 1):
 		return fmt.Errorf("model: norm_eps is %g, want %g to 1; hint: 1e-6", c.Eps, tiny)
-	case !(c.Theta > 0) || math.IsInf(c.Theta, 0):
-		return fmt.Errorf("model: rope_theta is %g, want a positive number; hint: 10000", c.Theta)
+	case !c.Learned() && (!(c.Theta >= 1) || math.IsInf(c.Theta, 0)):
+		return fmt.Errorf("model: rope_theta is %g, want 1 or more; hint: 10000", c.Theta)
 	case !(c.Std >= 0 && c.Std <= 10):
 		return fmt.Errorf("model: init_std is %g, want 0 to 10; hint: 0.02", c.Std)
 	}
 	return nil
 }
 
+// checkFamily refuses what the family cannot say, so that what is trained can be written as transformers' config.json.
+func (c Config) checkFamily() error {
+	l := c.Llama3
+	switch f := c.Family; {
+	case f != "" && f != hf.Qwen3 && f != hf.Llama && f != hf.Qwen2 && f != hf.GPT2:
+		return fmt.Errorf("model: family is %q, want %s, %s, %s or %s", f, hf.Qwen3, hf.Llama, hf.Qwen2, hf.GPT2)
+	case c.AttentionBias && (f == hf.Qwen2 || f == hf.GPT2):
+		return fmt.Errorf("model: attention_bias has no effect on %s, which has its own biases", f)
+	case c.MLPBias && f != hf.Llama:
+		return fmt.Errorf("model: mlp_bias is llama's, the family is %s", f)
+	case f == hf.GPT2 && (c.KV != c.Heads || c.Heads*c.Head != c.Hidden):
+		return fmt.Errorf("model: gpt2 has as many kv_heads as heads, and heads × head_dim = hidden; got %d, %d, %d, %d", c.KV, c.Heads, c.Head, c.Hidden)
+	case f == hf.GPT2 && c.Positions < 1:
+		return fmt.Errorf("model: positions is %d; gpt2 learns an embedding of each; hint: model.positions=1024", c.Positions)
+	case c.Positions < 0 || c.Positions > 1<<32:
+		return fmt.Errorf("model: positions is %d, want 0 to %d", c.Positions, 1<<32)
+	case l != (Llama3{}) && !(l.Factor >= 1 && l.Low > 0 && l.High > l.Low && l.Positions > 0) || math.IsInf(l.Factor+l.High, 0):
+		return fmt.Errorf("model: rope_llama3 is %+v, want factor of 1 or more, 0 < low < high, positions of 1 or more", l)
+	case l != (Llama3{}) && c.Learned():
+		return fmt.Errorf("model: rope_llama3 has no effect on gpt2, which learns its positions")
+	}
+	return nil
+}
+
+// Fits refuses sequences of more tokens than there are learned positions.
+func (c Config) Fits(seq int) error {
+	if c.Learned() && seq > c.Positions {
+		return fmt.Errorf("model: a sequence of %d tokens, the model has learned %d positions; hint: seq=%d", seq, c.Positions, c.Positions)
+	}
+	return nil
+}
+
 // Rep is R, the query heads of one key/value head.
 func (c Config) Rep() int { return c.Heads / c.KV }
-
-// The rows of a layer's unit, in order.
-const (
-	rowNorm1 = iota
-	rowQ
-	rowK
-	rowV
-	rowQNorm
-	rowKNorm
-	rowO
-	rowNorm2
-	rowGate
-	rowUp
-	rowDown
-)
-
-// The rows of the root unit; the head is absent where it is tied.
-const (
-	rowEmbed = iota
-	rowFinal
-	rowHead
-)
-
-// Table is the parameter table of the model under a scheme, names as in transformers' Qwen3ForCausalLM.
-func (c Config) Table(s *parallel.Scheme) param.Table {
-	h, g, r, d, f, v := c.Hidden, c.KV, c.Rep(), c.Head, c.MLP, s.VocabPad(c.Vocab)
-	var t param.Table
-	add := func(unit int, name, hf, letters string, role parallel.Role, std float64, dims ...int) {
-		row := param.Row{Name: name, HF: hf, Letters: letters, Dims: dims, Valid: dims[0], Use: s.Use(role), Unit: unit, Std: std, Decay: len(dims) > 1, Train: true}
-		if role == parallel.Vocab {
-			row.Valid = c.Vocab
-		}
-		t = append(t, row)
-	}
-	add(0, "embed", "model.embed_tokens.weight", "vh", parallel.Vocab, c.Std, v, h)
-	add(0, "norm", "model.norm.weight", "h", parallel.Vector, 0, h)
-	if !c.Tied {
-		add(0, "head", "lm_head.weight", "vh", parallel.Vocab, c.Std, v, h)
-	}
-	for l := range c.Layers {
-		n, hf, u := fmt.Sprintf("layers.%d.", l), fmt.Sprintf("model.layers.%d.", l), l+1
-		add(u, n+"attention.norm", hf+"input_layernorm.weight", "h", parallel.Vector, 0, h)
-		add(u, n+"attention.q", hf+"self_attn.q_proj.weight", "grdh", parallel.Query, c.Std, g, r, d, h)
-		add(u, n+"attention.k", hf+"self_attn.k_proj.weight", "gdh", parallel.KeyValue, c.Std, g, d, h)
-		add(u, n+"attention.v", hf+"self_attn.v_proj.weight", "gdh", parallel.KeyValue, c.Std, g, d, h)
-		add(u, n+"attention.q_norm", hf+"self_attn.q_norm.weight", "d", parallel.HeadNorm, 0, d)
-		add(u, n+"attention.k_norm", hf+"self_attn.k_norm.weight", "d", parallel.HeadNorm, 0, d)
-		add(u, n+"attention.o", hf+"self_attn.o_proj.weight", "hgrd", parallel.Query, c.Std, h, g, r, d)
-		add(u, n+"mlp.norm", hf+"post_attention_layernorm.weight", "h", parallel.Vector, 0, h)
-		add(u, n+"mlp.gate", hf+"mlp.gate_proj.weight", "fh", parallel.MLP, c.Std, f, h)
-		add(u, n+"mlp.up", hf+"mlp.up_proj.weight", "fh", parallel.MLP, c.Std, f, h)
-		add(u, n+"mlp.down", hf+"mlp.down_proj.weight", "hf", parallel.MLP, c.Std, h, f)
-	}
-	return t
-}
-
-// HFDims is the shape under which a row stands in transformers' files: heads and head size are one dim there.
-func HFDims(r *param.Row) []int {
-	switch r.Letters {
-	case "grdh":
-		return []int{r.Dims[0] * r.Dims[1] * r.Dims[2], r.Dims[3]}
-	case "gdh":
-		return []int{r.Dims[0] * r.Dims[1], r.Dims[2]}
-	case "hgrd":
-		return []int{r.Dims[0], r.Dims[1] * r.Dims[2] * r.Dims[3]}
-	case "vh":
-		return []int{r.Valid, r.Dims[1]}
-	}
-	return r.Dims
-}

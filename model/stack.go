@@ -7,7 +7,6 @@ import (
 	"heddle/compute"
 	"heddle/mesh"
 	"heddle/parallel"
-	"heddle/param"
 	"heddle/tensor"
 )
 
@@ -78,40 +77,13 @@ func New(c Config, s *parallel.Scheme, dev *compute.Device, grp *comm.Group) (*M
 		embedding: embedding{b, table[rowEmbed].Box(s.Mesh, dev.Rank).Lo[0]}, head: newHead(b, s, &table[rowEmbed])}, nil
 }
 
-// Batch is one micro-batch on the device: ids, labels and mask [B, S] at Scheme.Tokens, positions [S].
-type Batch struct{ IDs, Labels, Mask, Pos tensor.Tensor }
-
-// NewBatch puts this rank's part of a global batch [b, s] on the device: labels are shifted already, mask is 0 or 1, tokens
-// are numbered from 0 in each sequence.
-func (m *Model) NewBatch(b, s int, ids, labels []int32, mask []float32) Batch {
-	put := func(t tensor.DType, letters string, dims []int, at mesh.Places, v func(i int) float64) tensor.Tensor {
-		box := param.Cut(m.Scheme.Mesh, m.dev.Rank, letters, dims, at)
-		x := m.dev.NewIn(compute.Constant, t, letters, box.Dims(), at)
-		x.Const = true
-		host := make([]float64, 0, box.Elems())
-		param.Each(dims, box, func(i int) { host = append(host, v(i)) })
-		m.dev.Upload(x, host)
-		return x
-	}
-	at := m.Scheme.Tokens()
-	return Batch{
-		IDs:    put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(ids[i]) }),
-		Labels: put(tensor.I32, "bs", []int{b, s}, at, func(i int) float64 { return float64(labels[i]) }),
-		Mask:   put(m.dev.Type, "bs", []int{b, s}, at, func(i int) float64 { return float64(mask[i]) }),
-		Pos:    put(m.dev.Type, "s", []int{s}, m.Scheme.Positions(), func(i int) float64 { return float64(i) }),
-	}
-}
-
-// Free releases the batch.
-func (m *Model) Free(b Batch) { m.dev.Free(b.IDs, b.Labels, b.Mask, b.Pos) }
-
 // tokenAxes are the axes that cut tokens: a sum over tokens is partial on them.
 func (m *Model) tokenAxes() mesh.Set { return m.Scheme.Data | m.Scheme.CP.KV | m.Scheme.CP.Rep }
 
 // Count is the global number of unmasked tokens of the batches, a constant that every rank holds.
 func (m *Model) Count(batches ...Batch) tensor.Tensor {
 	m.dev.At("forward", -1)
-	n := m.dev.NewIn(compute.Constant, m.dev.Type, "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
+	n := m.dev.NewIn(compute.Constant, m.dev.Type.Wide(), "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
 	sc := m.dev.Open()
 	m.dev.Zero(n)
 	for _, b := range batches {
@@ -139,68 +111,84 @@ func (s *saved) tensors() []tensor.Tensor {
 // Gradients runs one micro-batch forward and backward: it adds its gradients to the shards and returns its part of the loss
 // sum, a scalar that is partial over tokenAxes. count is Count over all micro-batches of the step.
 func (m *Model) Gradients(b Batch, count tensor.Tensor) tensor.Tensor {
+	return m.gradients(b, count, nil)
+}
+
+// gradients is Gradients, or PolicyGradients where there is a weigh.
+func (m *Model) gradients(b Batch, count tensor.Tensor, weigh Weigh) tensor.Tensor {
 	d := m.dev
 	d.At("forward", -1)
 	step := d.Open()
 	root := m.Shards.Gather(0)
-	x := m.embed(root, b)
+	w := spread(m.Config.root(), root.Rows)
+	x := m.embed(w, b)
 	kept := make([]*saved, m.Config.Layers)
 	for l := range kept {
 		x, kept[l] = m.forwardLayer(l, x, b.Pos)
 	}
-	loss, dx, rootGrads := m.lossAndGrad(root, b, count, x)
+	grads := m.Shards.OpenGrads(0)
+	gr := spread(m.Config.root(), grads.Rows)
+	loss, dx := m.lossAndGrad(w, gr, b, count, x, weigh)
 	for l := m.Config.Layers - 1; l >= 0; l-- {
 		dx = m.backwardLayer(l, dx, b.Pos, kept[l])
 	}
 	d.At("backward", -1)
-	m.embedding.Backward(rootGrads.Rows[rowEmbed], b.IDs, dx)
-	m.Shards.Reduce(0, rootGrads)
+	m.embedding.Backward(gr, b, dx)
+	m.Shards.Reduce(0, grads)
 	m.Shards.Release(root)
 	d.Close(step, loss)
 	return loss
 }
 
-func (m *Model) embed(root parallel.Gathered, b Batch) tensor.Tensor {
+// embed takes the root's slots.
+func (m *Model) embed(w []tensor.Tensor, b Batch) tensor.Tensor {
 	sc := m.dev.Open()
-	x := m.embedding.Forward(root.Rows[rowEmbed], b.IDs)
+	x := m.embedding.Forward(w, b)
 	m.dev.Close(sc, x)
 	return x
 }
 
-// headRow is the row of the head's weight.
-func (m *Model) headRow() int {
-	if m.Config.Tied {
-		return rowEmbed
-	}
-	return rowHead
+// layerRows are the slots of a layer's unit.
+func (m *Model) layerRows(g parallel.Gathered) []tensor.Tensor {
+	return spread(m.Config.layer(), g.Rows)
 }
 
-// forwardLayer runs layer l; its weights are whole only within.
+// forwardLayer runs layer l; its weights are whole only within. It owns x.
 func (m *Model) forwardLayer(l int, x, pos tensor.Tensor) (tensor.Tensor, *saved) {
 	d := m.dev
 	d.At("forward", l)
-	w := m.Shards.Gather(l + 1)
+	g := m.Shards.Gather(l + 1)
+	w := m.layerRows(g)
 	s := &saved{x: x}
 	sc := d.Open()
-	y, sa := m.attention.Forward(w.Rows, x, pos)
+	y, sa := m.attention.Forward(w, x, pos)
 	if m.policy.full(l) {
 		d.Close(sc, y)
 		sc = d.Open()
-		z, _ := m.mlp.Forward(w.Rows, y)
+		z, _ := m.mlp.Forward(w, y)
 		d.Close(sc, z)
 		d.Free(y)
-		m.Shards.Release(w)
+		m.Shards.Release(g)
 		d.Retag(compute.Saved, x)
 		return z, s
 	}
 	d.Close(sc, append(sa.tensors(), y)...)
+	m.drop(x, sa.x)
 	sc = d.Open()
-	z, sm := m.mlp.Forward(w.Rows, y)
+	z, sm := m.mlp.Forward(w, y)
 	d.Close(sc, append(sm.tensors(), z)...)
-	m.Shards.Release(w)
+	m.drop(y, sm.x)
+	m.Shards.Release(g)
 	s.attention, s.mlp = sa, sm
 	d.Retag(compute.Saved, s.tensors()...)
 	return z, s
+}
+
+// drop frees the stream's x unless it is what the sub-block keeps of it; LayerNorm keeps x less its mean.
+func (m *Model) drop(x, kept tensor.Tensor) {
+	if x.Alloc != kept.Alloc {
+		m.dev.Free(x)
+	}
 }
 
 // again runs layer l forward once more, up to what Backward reads.
@@ -209,9 +197,11 @@ func (m *Model) again(w []tensor.Tensor, pos tensor.Tensor, s *saved) {
 	sc := d.Open()
 	y, sa := m.attention.Forward(w, s.x, pos)
 	d.Close(sc, append(sa.tensors(), y)...)
+	m.drop(s.x, sa.x)
 	sc = d.Open()
 	sm := m.mlp.Save(w, y)
 	d.Close(sc, sm.tensors()...)
+	m.drop(y, sm.x)
 	s.attention, s.mlp = sa, sm
 	d.Retag(compute.Saved, s.tensors()...)
 }
@@ -220,41 +210,44 @@ func (m *Model) again(w []tensor.Tensor, pos tensor.Tensor, s *saved) {
 func (m *Model) backwardLayer(l int, dy, pos tensor.Tensor, s *saved) tensor.Tensor {
 	d := m.dev
 	d.At("backward", l)
-	w := m.Shards.Gather(l + 1)
+	g := m.Shards.Gather(l + 1)
+	w := m.layerRows(g)
 	if s.attention == nil {
-		m.again(w.Rows, pos, s)
+		m.again(w, pos, s)
 	}
-	g := m.Shards.OpenGrads(l + 1)
+	grads := m.Shards.OpenGrads(l + 1)
+	gr := m.layerRows(grads)
 	sc := d.Open()
-	dx := m.mlp.Backward(w.Rows, g.Rows, dy, s.mlp)
+	dx := m.mlp.Backward(w, gr, dy, s.mlp)
 	d.Close(sc, dx)
 	d.Free(dy)
 	d.Free(s.mlp.tensors()...)
 	dy = dx
 	sc = d.Open()
-	dx = m.attention.Backward(w.Rows, g.Rows, dy, pos, s.attention)
+	dx = m.attention.Backward(w, gr, dy, pos, s.attention)
 	d.Close(sc, dx)
 	d.Free(dy)
 	d.Free(s.attention.tensors()...)
-	m.Shards.Release(w)
-	m.Shards.Reduce(l+1, g)
+	m.Shards.Release(g)
+	m.Shards.Reduce(l+1, grads)
 	return dx
 }
 
-// lossAndGrad runs the head both ways. x, the head's input, is freed.
-func (m *Model) lossAndGrad(root parallel.Gathered, b Batch, count, x tensor.Tensor) (loss, dx tensor.Tensor, grads parallel.Gathered) {
-	d, hr := m.dev, m.headRow()
+// lossAndGrad runs the head both ways, with the root's slots. x, the head's input, is freed.
+func (m *Model) lossAndGrad(w, gr []tensor.Tensor, b Batch, count, x tensor.Tensor, weigh Weigh) (loss, dx tensor.Tensor) {
+	d := m.dev
 	d.At("forward", -1)
 	sc := d.Open()
 	t := compute.Targets{Labels: b.Labels, Mask: b.Mask, Count: count}
-	loss, kept := m.head.Forward(root.Rows[rowFinal], root.Rows[hr], x, t)
+	loss, kept := m.head.Forward(w, x, t)
+	if weigh != nil {
+		t.Mask = m.weights(weigh, kept.sp, b.Mask)
+	}
 	d.At("backward", -1)
-	grads = m.Shards.OpenGrads(0)
-	dx = m.head.Backward(root.Rows[rowFinal], root.Rows[hr], grads.Rows[rowFinal], grads.Rows[hr], t, kept)
-	keep := []tensor.Tensor{loss, dx}
-	d.Close(sc, append(keep, grads.Owned()...)...)
+	dx = m.head.Backward(w, gr, t, kept)
+	d.Close(sc, loss, dx)
 	d.Free(x)
-	return loss, dx, grads
+	return loss, dx
 }
 
 // Loss is the summed loss of a batch without gradients, partial over the axes that cut tokens.
@@ -262,7 +255,7 @@ func (m *Model) Loss(b Batch) tensor.Tensor {
 	d := m.dev
 	step := d.Open()
 	root, x := m.run(b)
-	loss, _ := m.head.Forward(root.Rows[rowFinal], root.Rows[m.headRow()], x, compute.Targets{Labels: b.Labels, Mask: b.Mask})
+	loss, _ := m.head.Forward(spread(m.Config.root(), root.Rows), x, compute.Targets{Labels: b.Labels, Mask: b.Mask})
 	m.Shards.Release(root)
 	d.Close(step, loss)
 	return loss
@@ -272,7 +265,7 @@ func (m *Model) Loss(b Batch) tensor.Tensor {
 func (m *Model) Logits(b Batch) tensor.Tensor {
 	step := m.dev.Open()
 	root, x := m.run(b)
-	k := m.head.Logits(root.Rows[rowFinal], root.Rows[m.headRow()], x)
+	k := m.head.Logits(spread(m.Config.root(), root.Rows), x)
 	m.Shards.Release(root)
 	m.dev.Close(step, k.logits)
 	return k.logits
@@ -283,16 +276,17 @@ func (m *Model) run(b Batch) (parallel.Gathered, tensor.Tensor) {
 	d := m.dev
 	d.At("evaluation", -1)
 	root := m.Shards.Gather(0)
-	x := m.embed(root, b)
+	x := m.embed(spread(m.Config.root(), root.Rows), b)
 	for l := range m.Config.Layers {
 		d.At("evaluation", l)
-		w := m.Shards.Gather(l + 1)
+		g := m.Shards.Gather(l + 1)
+		w := m.layerRows(g)
 		sc := d.Open()
-		y, _ := m.attention.Forward(w.Rows, x, b.Pos)
-		z, _ := m.mlp.Forward(w.Rows, y)
+		y, _ := m.attention.Forward(w, x, b.Pos)
+		z, _ := m.mlp.Forward(w, y)
 		d.Close(sc, z)
 		d.Free(x)
-		m.Shards.Release(w)
+		m.Shards.Release(g)
 		x = z
 	}
 	d.At("evaluation", -1)

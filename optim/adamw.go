@@ -53,7 +53,7 @@ func New(c Config, dev *compute.Device, sh *parallel.Shards) *AdamW {
 	o := &AdamW{cfg: c, dev: dev, sh: sh}
 	for _, u := range sh.Units {
 		for _, list := range []*[]tensor.Tensor{&o.m, &o.v} {
-			t := dev.NewIn(compute.Moments, dev.Type, "x", []int{u.Slice}, mesh.Places{})
+			t := dev.NewIn(compute.Moments, dev.Type.Wide(), "x", []int{u.Slice}, mesh.Places{})
 			dev.Zero(t)
 			*list = append(*list, t)
 		}
@@ -62,13 +62,23 @@ func New(c Config, dev *compute.Device, sh *parallel.Shards) *AdamW {
 }
 
 // Step settles the gradients, clips them by their global norm and updates every parameter of this rank. It returns the norm
-// before clipping.
-func (o *AdamW) Step(lr float64) (norm float64) {
+// before clipping. Where that is no number nothing is updated: the weights stay those of the step before. bad are this rank's
+// values that are no numbers; they make the norm none, so that every rank hears of them.
+func (o *AdamW) Step(lr float64, bad ...tensor.Tensor) (norm float64) {
 	d := o.dev
 	d.At("optimizer", -1)
 	o.sh.Settle()
 	sc := d.Open()
-	sq := o.sh.SquaredNorm()
+	sq := o.sh.SquaredNorm(bad...)
+	if norm = math.Sqrt(d.Read(sq, 1)); !math.IsNaN(norm) && !math.IsInf(norm, 0) {
+		o.update(lr, sq)
+	}
+	d.Close(sc)
+	return norm
+}
+
+func (o *AdamW) update(lr float64, sq tensor.Tensor) {
+	d := o.dev
 	scale := d.ClipScale(sq, o.cfg.Clip)
 	o.step++
 	for _, p := range o.sh.Pieces() {
@@ -80,11 +90,8 @@ func (o *AdamW) Step(lr float64) (norm float64) {
 			a.Decay = o.cfg.Decay
 		}
 		n := []int{p.Hi - p.Lo}
-		d.AdamW(p.Weight, p.Grad, o.m[p.Unit].As("x", n, p.Offset), o.v[p.Unit].As("x", n, p.Offset), scale, a)
+		d.AdamW(p.Weight, p.Low, p.Grad, o.m[p.Unit].As("x", n, p.Offset), o.v[p.Unit].As("x", n, p.Offset), scale, a)
 	}
-	norm = math.Sqrt(d.Read(sq, 1))
-	d.Close(sc)
-	return norm
 }
 
 // Schedule is a learning rate that rises linearly to Peak over Warmup steps and falls on a cosine to Peak·Floor at Steps

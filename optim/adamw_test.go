@@ -2,6 +2,7 @@ package optim_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"heddle/compute"
@@ -121,6 +122,57 @@ func TestScheduleRisesAndFalls(t *testing.T) {
 	for step, want := range map[int]float64{0: 0.5, 3: 2, 11: 2 * (0.1 + 0.9*0.5), 19: 0.2, 30: 0.2} {
 		if got := s.At(step); math.Abs(got-want) > 1e-12 {
 			t.Errorf("step %d: %v, want %v", step, got, want)
+		}
+	}
+}
+
+// A gradient that is no number leaves weights and moments as they were, on every rank, and so does a value that one rank alone
+// has found to be none.
+func TestANormThatIsNoNumberUpdatesNothing(t *testing.T) {
+	mc := model.Config{Layers: 1, Hidden: 8, Heads: 2, KV: 1, Head: 4, MLP: 6, Vocab: 11, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.5}
+	s, err := parallel.New(parallel.Layout{FSDP: 2}, parallel.Heads{G: mc.KV, R: mc.Rep()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []string{"gradient", "value"} {
+		err = train.Ranks(s.Mesh, train.Machine{Type: tensor.F64}, func(r *train.Rank) error {
+			m, err := model.New(mc, s, r.Dev, r.Grp)
+			if err != nil {
+				return err
+			}
+			if err := m.Shards.Load(m.Shards.Table.Init(3)); err != nil {
+				return err
+			}
+			o := optim.New(optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1}, r.Dev, m.Shards)
+			m.Shards.ZeroGrads()
+			p := m.Shards.Pieces()[0]
+			before := r.Dev.Download(p.Weight)
+			var bad []tensor.Tensor
+			x := r.Dev.New(tensor.F64, "", nil, mesh.Places{})
+			r.Dev.Upload(x, []float64{math.NaN()})
+			switch {
+			case r.Index == 1:
+			case where == "value":
+				bad = append(bad, x)
+			default:
+				g := make([]float64, p.Hi-p.Lo)
+				g[len(g)-1] = math.Inf(1)
+				r.Dev.Upload(p.Grad, g)
+			}
+			if norm := o.Step(0.1, bad...); !math.IsNaN(norm) && !math.IsInf(norm, 0) {
+				t.Errorf("%s, rank %d: norm %g", where, r.Index, norm)
+			}
+			if !slices.Equal(r.Dev.Download(p.Weight), before) {
+				t.Errorf("%s, rank %d: weights have changed", where, r.Index)
+			}
+			m.Shards.ZeroGrads()
+			if norm := o.Step(0.1); norm != 0 || slices.Equal(r.Dev.Download(p.Weight), before) {
+				t.Errorf("%s, rank %d: a sound step afterwards: norm %g", where, r.Index, norm)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -35,6 +35,31 @@ func ParseLayout(name string) (Layout, error) {
 	return l, nil
 }
 
+// ParseAxes reads a layout written axis by axis, as in "fsdp=2,tp=4,sp=megatron". sp ulysses goes with cp by itself.
+func ParseAxes(text string) (l Layout, err error) {
+	axes := map[string]*int{"dp": &l.DP, "fsdp": &l.FSDP, "pp": &l.PP, "cp": &l.CP, "tp": &l.TP}
+	for word := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(word, "=")
+		axis := axes[name]
+		switch {
+		case !ok || axis == nil && name != "sp":
+			return Layout{}, fmt.Errorf("parallel: %q in %q, want dp=N, fsdp=N, cp=N, tp=N or sp=megatron; hint: tp=2,sp=megatron", word, text)
+		case name == "sp" && l.SP != "", axis != nil && *axis != 0:
+			return Layout{}, fmt.Errorf("parallel: %s stands twice in %q", name, text)
+		case name == "sp":
+			l.SP = value
+		default:
+			if *axis, err = strconv.Atoi(value); err != nil || *axis < 1 || *axis > 1<<16 || value[0] == '0' || value[0] == '+' {
+				return Layout{}, fmt.Errorf("parallel: %s is %q, want a number of ranks; hint: %s=2", name, value, name)
+			}
+		}
+	}
+	if l.SP == "" && l.CP > 1 {
+		l.SP = "ulysses"
+	}
+	return l, l.fill().check()
+}
+
 func known(kind string) bool {
 	for _, k := range kinds {
 		if k == kind {

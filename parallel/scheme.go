@@ -159,6 +159,12 @@ func (s *Scheme) Tokens() mesh.Places {
 // whole sequences: Ulysses turns heads after its all-to-all.
 func (s *Scheme) Positions() mesh.Places { return s.Mesh.Uniform(mesh.R) }
 
+// Sequences are the places of a constant [b,s] of whole sequences, each data rank's own.
+func (s *Scheme) Sequences() mesh.Places { return s.Mesh.Uniform(mesh.R).With(s.Data, mesh.S('b')) }
+
+// Stream are the places of a constant [b,s] that is added to the residual stream: tokens as there, cut over tp under Megatron.
+func (s *Scheme) Stream() mesh.Places { return s.Tokens().With(s.TP.KV|s.TP.Rep, s.Residual.Stream()) }
+
 // Role is what a parameter does, which decides its places.
 type Role uint8
 

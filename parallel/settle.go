@@ -81,13 +81,13 @@ func (s *Shards) settlePacked(pieces []Piece, set, common mesh.Set) {
 		return
 	}
 	sc := s.dev.Open()
-	packed := s.dev.NewIn(compute.Comm, s.dev.Type, "x", []int{n}, s.dev.Mesh.Uniform(mesh.R).With(set, mesh.P))
+	packed := s.dev.NewIn(compute.Comm, s.dev.Type.Wide(), "x", []int{n}, s.dev.Mesh.Uniform(mesh.R).With(set, mesh.P))
 	at := 0
 	for _, p := range mine {
 		s.dev.Copy(packed.As("x", []int{p.Hi - p.Lo}, at), p.Grad)
 		at += p.Hi - p.Lo
 	}
-	packed = s.grp.AllReduceInPlace("settle packed", packed, set, mesh.I)
+	packed = s.grp.AllReduceUneven("settle packed", packed, set, mesh.I)
 	s.rest(packed, set)
 	at = 0
 	for _, p := range mine {
@@ -98,13 +98,14 @@ func (s *Shards) settlePacked(pieces []Piece, set, common mesh.Set) {
 }
 
 // SquaredNorm is the squared norm of the whole gradient, the same on every rank: each element is counted by one of the ranks
-// that hold a copy of it. Copies take turns by piece, so that the work is shared and every rank has a part of the sum.
-func (s *Shards) SquaredNorm() tensor.Tensor {
+// that hold a copy of it. Copies take turns by piece, so that the work is shared and every rank has a part of the sum. bad are
+// added on this rank: what is no number there makes the norm none everywhere.
+func (s *Shards) SquaredNorm(bad ...tensor.Tensor) tensor.Tensor {
 	if !s.settled {
 		s.dev.Fail("norm", fmt.Errorf("norm: gradients are not settled"))
 	}
 	m := s.dev.Mesh
-	sq := s.dev.New(s.dev.Type, "", nil, m.Uniform(mesh.P))
+	sq := s.dev.New(s.dev.Type.Wide(), "", nil, m.Uniform(mesh.P))
 	s.dev.Zero(sq)
 	for i, p := range s.Pieces() { // the same list on every rank that holds copies
 		var copies mesh.Set
@@ -116,6 +117,9 @@ func (s *Shards) SquaredNorm() tensor.Tensor {
 		if p.Row.Train && m.Index(s.dev.Rank, copies) == i%m.Count(copies) {
 			s.dev.AddSumSquares(sq, p.Grad)
 		}
+	}
+	for _, t := range bad {
+		s.dev.AddSumSquares(sq, t)
 	}
 	return s.grp.AllReduce("gradient norm", sq, m.Every(), mesh.I)
 }

@@ -26,7 +26,8 @@ type Shards struct {
 	n    int // ranks of fsdp
 	me   int
 
-	weights []tensor.Tensor // a unit's slice [x]
+	weights []tensor.Tensor // a unit's slice [x], as the model computes with it
+	masters []tensor.Tensor // the same in float32 where the model computes in less; else the weights themselves
 	all     tensor.Tensor   // gradients of every unit's slice [x], one buffer so that one reduction serves all
 	grads   []tensor.Tensor // views of all
 	settled bool            // gradients are whole, not partial
@@ -62,10 +63,16 @@ func NewShards(dev *compute.Device, grp *comm.Group, s *Scheme, table param.Tabl
 		u := &sh.Units[i]
 		u.Slice = (u.Size + sh.n - 1) / sh.n
 		u.Size = u.Slice * sh.n
-		sh.weights = append(sh.weights, dev.NewIn(compute.Weights, dev.Type, "x", []int{u.Slice}, sh.flat(mesh.S('x'))))
+		flat := func(t tensor.DType) tensor.Tensor {
+			return dev.NewIn(compute.Weights, t, "x", []int{u.Slice}, sh.flat(mesh.S('x')))
+		}
+		sh.masters = append(sh.masters, flat(dev.Type.Wide()))
+		if sh.weights = append(sh.weights, sh.masters[i]); sh.low() {
+			sh.weights[i] = flat(dev.Type)
+		}
 		total += u.Slice
 	}
-	sh.all = dev.NewIn(compute.Gradients, dev.Type, "x", []int{total}, sh.flat(mesh.S('x')))
+	sh.all = dev.NewIn(compute.Gradients, dev.Type.Wide(), "x", []int{total}, sh.flat(mesh.S('x')))
 	at := 0
 	for _, u := range sh.Units {
 		sh.grads = append(sh.grads, sh.all.As("x", []int{u.Slice}, at))
@@ -124,7 +131,7 @@ func (s *Shards) OpenGrads(unit int) Gathered {
 	}
 	g := Gathered{flat: s.grads[unit]}
 	if s.n > 1 {
-		g.flat = s.dev.NewIn(compute.Gradients, s.dev.Type, "x", []int{s.Units[unit].Size}, s.flat(mesh.P))
+		g.flat = s.dev.NewIn(compute.Gradients, s.dev.Type.Wide(), "x", []int{s.Units[unit].Size}, s.flat(mesh.P))
 		g.owned = true
 		s.dev.Zero(g.flat)
 	}
@@ -156,7 +163,8 @@ type Piece struct {
 	Row          *param.Row
 	Lo, Hi       int // of the row's local elements
 	Weight, Grad tensor.Tensor
-	Offset       int // in the unit's slice
+	Low          tensor.Tensor // the weight as the model computes with it, where that is another type
+	Offset       int           // in the unit's slice
 	Unit         int
 }
 
@@ -171,8 +179,12 @@ func (s *Shards) Pieces() (out []Piece) {
 				continue
 			}
 			n := []int{b - a}
-			out = append(out, Piece{Row: &s.Table[u.Rows[i]], Lo: a - u.Offset[i], Hi: b - u.Offset[i], Unit: ui, Offset: a - lo,
-				Weight: s.weights[ui].As("x", n, a-lo), Grad: s.grads[ui].As("x", n, a-lo)})
+			p := Piece{Row: &s.Table[u.Rows[i]], Lo: a - u.Offset[i], Hi: b - u.Offset[i], Unit: ui, Offset: a - lo,
+				Weight: s.masters[ui].As("x", n, a-lo), Grad: s.grads[ui].As("x", n, a-lo)}
+			if s.low() {
+				p.Low = s.weights[ui].As("x", n, a-lo)
+			}
+			out = append(out, p)
 		}
 	}
 	return out
@@ -192,7 +204,7 @@ func (s *Shards) Global(p Piece, f func(piece, global int)) {
 // Load fills the weights from a source.
 func (s *Shards) Load(src param.Source) error {
 	for ui := range s.Units {
-		s.dev.Zero(s.weights[ui]) // padding is zero for ever
+		s.dev.Zero(s.masters[ui]) // padding is zero for ever
 	}
 	for _, p := range s.Pieces() {
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
@@ -205,7 +217,20 @@ func (s *Shards) Load(src param.Source) error {
 		}
 		s.dev.Upload(p.Weight, all[p.Lo:p.Hi])
 	}
+	s.Refresh()
 	return nil
+}
+
+// low tells whether the model computes in less than float32.
+func (s *Shards) low() bool { return s.dev.Type != s.dev.Type.Wide() }
+
+// Refresh makes what the model computes with from weights that were uploaded.
+func (s *Shards) Refresh() {
+	for ui := range s.Units {
+		if s.low() {
+			s.dev.Cast(s.weights[ui], s.masters[ui])
+		}
+	}
 }
 
 // Owned lists the memory that a Gathered holds of its own, for the scope that is to keep it.

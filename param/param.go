@@ -14,13 +14,13 @@ import (
 // Row is one parameter.
 type Row struct {
 	Name    string // "layers.3.attention.q"
-	HF      string // the name in transformers' checkpoints
 	Letters string
 	Dims    []int       // global sizes, a padded vocabulary included
 	Valid   int         // of the first dim, how many are no padding
 	Use     mesh.Places // where the model uses it; gradients accumulate at the dual
 	Unit    int         // 0: outside the layers; i+1: layer i. Sharded weights are gathered a unit at a time
-	Std     float64     // starts normal(0, Std); 0: starts at 1 (norms)
+	Start   float64     // starts normal(Start, Std): 1 and 0 for gains of norms, 0 and 0 for biases
+	Std     float64
 	Decay   bool
 	Train   bool
 }
@@ -111,9 +111,8 @@ func (t Table) Init(seed uint64) Source {
 	return func(r *Row, b Box, dst []float64) error {
 		i := 0
 		Each(r.Dims, b, func(global int) {
-			dst[i] = 1
-			if r.Std > 0 {
-				dst[i] = r.Std * num.Normal(seed, stream[r.Name], uint64(global))
+			if dst[i] = r.Start; r.Std > 0 {
+				dst[i] += r.Std * num.Normal(seed, stream[r.Name], uint64(global))
 			}
 			i++
 		})

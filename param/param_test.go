@@ -24,7 +24,7 @@ func rows(m *mesh.Mesh) Table {
 	at := m.Uniform(mesh.R)
 	return Table{
 		{Name: "embed", Letters: "vh", Dims: []int{12, 3}, Valid: 10, Use: at.With(m.Find("tp"), mesh.S('v')), Std: 0.5, Train: true},
-		{Name: "norm", Letters: "h", Dims: []int{3}, Valid: 3, Use: at, Train: true},
+		{Name: "norm", Letters: "h", Dims: []int{3}, Valid: 3, Start: 1, Use: at, Train: true},
 		{Name: "q", Letters: "grdh", Dims: []int{2, 2, 5, 3}, Valid: 2, Use: at.With(m.Find("tp.kv"), mesh.S('g')).With(m.Find("tp.rep"), mesh.S('r')), Unit: 1, Std: 0.1, Train: true},
 		{Name: "o", Letters: "hgrd", Dims: []int{3, 2, 2, 5}, Valid: 3, Use: at.With(m.Find("tp.kv"), mesh.S('g')).With(m.Find("tp.rep"), mesh.S('r')), Unit: 1, Std: 0.1, Train: true},
 	}

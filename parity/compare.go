@@ -2,6 +2,7 @@ package parity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -39,15 +40,24 @@ func Schemes(names []string, c model.Config, b, s int) (out []Scheme, err error)
 		}
 		sc, err := parallel.New(l, parallel.Heads{G: c.KV, R: c.Rep()})
 		if err == nil {
-			err = sc.Fits(b, s, c.MLP)
+			err = errors.Join(sc.Fits(b, s, c.MLP), c.Fits(s))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("scheme %s: %w", name, err)
+			return nil, &SchemeError{name, err}
 		}
 		out = append(out, Scheme{name, l})
 	}
 	return out, nil
 }
+
+// SchemeError is a scheme that a model or batch cannot take.
+type SchemeError struct {
+	Scheme string
+	Err    error
+}
+
+func (e *SchemeError) Error() string { return "scheme " + e.Scheme + ": " + e.Err.Error() }
+func (e *SchemeError) Unwrap() error { return e.Err }
 
 // Comparison is several schemes on the same weights and batch, beside one rank in float64.
 type Comparison struct {

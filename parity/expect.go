@@ -10,7 +10,12 @@ import (
 
 // shape is what the closed forms know of a model and a batch.
 func shape(c model.Config, b, s int, t tensor.DType) formula.Shape {
-	return formula.Shape{B: b, S: s, H: c.Hidden, A: c.Heads, G: c.KV, D: c.Head, F: c.MLP, V: c.Vocab, L: c.Layers, Tied: c.Tied, Elem: t.Size()}
+	m := formula.Shape{B: b, S: s, H: c.Hidden, A: c.Heads, G: c.KV, D: c.Head, F: c.MLP, V: c.Vocab, L: c.Layers, Tied: c.Tied, Elem: t.Size(),
+		LayerNorm: c.LayerNorm(), QKNorm: c.QKNorm(), Gated: c.Gated(), QKVBias: c.QKVBiased(), OutBias: c.OBiased(), MLPBias: c.MLPBiased()}
+	if c.Learned() {
+		m.Positions = c.Positions
+	}
+	return m
 }
 
 func layout(l parallel.Layout) formula.Layout {

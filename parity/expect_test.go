@@ -79,7 +79,7 @@ func TestCrossingIsWhereTheTotalsMeet(t *testing.T) {
 		u := func(k uint64, n int) int { return int(num.Uniform(uint64(i), k, 0) * float64(n)) }
 		p := []int{2, 4, 8}[u(1, 3)]
 		g := []int{1, 2, 4, 8, 16}[u(2, 5)]
-		m := formula.Shape{H: 1 + u(3, 300), A: 16 * (1 + u(4, 3)), G: g, D: 2 * (1 + u(5, 40)), F: 8 * (1 + u(6, 90)), V: 1 + u(7, 5000), L: 1 + u(8, 6), Tied: u(9, 2) == 0, Elem: 4}
+		m := formula.Shape{H: 1 + u(3, 300), A: 16 * (1 + u(4, 3)), G: g, D: 2 * (1 + u(5, 40)), F: 8 * (1 + u(6, 90)), V: 1 + u(7, 5000), L: 1 + u(8, 6), Tied: u(9, 2) == 0, Elem: 4, QKNorm: true, Gated: true}
 		total := func(tokens int, l formula.Layout) int64 {
 			m := m
 			m.B, m.S = 1, tokens*p

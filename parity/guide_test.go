@@ -72,7 +72,7 @@ func qwen3() []struct {
 	m    formula.Shape
 } {
 	s := func(l, h, a, f int, tied bool) formula.Shape {
-		return formula.Shape{B: 1, H: h, A: a, G: 8, D: 128, F: f, V: 151936, L: l, Tied: tied, Elem: 2}
+		return formula.Shape{B: 1, H: h, A: a, G: 8, D: 128, F: f, V: 151936, L: l, Tied: tied, Elem: 2, QKNorm: true, Gated: true}
 	}
 	return []struct {
 		name string

@@ -18,6 +18,8 @@ type Input struct {
 	Labels  []int32   // [B, S], shifted
 	Mask    []float32 // [B, S], 0 or 1
 	Weights param.Source
+
+	Segments []int32 // [B, S], documents within which attention stays; nil: every sequence is one
 }
 
 // Tiny is compare's small model: fewer key/value heads than ranks can be, and a vocabulary that no even number divides.
@@ -61,12 +63,12 @@ func weights(seed uint64, logit float64) param.Source {
 		param.Each(r.Dims, b, func(global int) {
 			n := num.Normal(seed, stream, uint64(global))
 			switch {
-			case len(r.Dims) > 1:
+			case r.Std > 0 || r.Decay:
 				dst[i] = n / sqrt(fan)
 			case r.Name == "norm":
 				dst[i] = logit * (1 + 0.3*n)
-			default:
-				dst[i] = 1 + 0.3*n
+			default: // gains around 1, biases around 0
+				dst[i] = r.Start + 0.3*n
 			}
 			i++
 		})

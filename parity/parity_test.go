@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/model"
+	"heddle/model/hf"
 	"heddle/tensor"
 	"heddle/train"
 )
@@ -38,6 +40,27 @@ func TestCompareIsWithinTheLimitInFloat32(t *testing.T) {
 	}
 	if len(c.Schemes) != len(acceptance) || c.Noise <= 0 || c.Noise > LimitF32 || len(c.Crossings) != 2 {
 		t.Errorf("%d schemes, noise %g, %d crossings", len(c.Schemes), c.Noise, len(c.Crossings))
+	}
+}
+
+// families are small models of every family, with all the biases that a family may have.
+func families() map[string]model.Config {
+	base := model.Config{Layers: 2, Hidden: 32, Heads: 8, KV: 2, Head: 4, MLP: 24, Vocab: 67, Theta: 1e4, Eps: 1e-6, Std: 0.02}
+	llama, qwen2, gpt2 := base, base, base
+	llama.Family, llama.AttentionBias, llama.MLPBias = hf.Llama, true, true
+	llama.Llama3 = model.Llama3{Factor: 8, Low: 1, High: 4, Positions: 16}
+	qwen2.Family, qwen2.Tied = hf.Qwen2, true
+	gpt2.Family, gpt2.KV, gpt2.Positions, gpt2.Tied = hf.GPT2, 8, 24, true
+	return map[string]model.Config{"qwen3": base, "llama": llama, "qwen2": qwen2, "gpt2": gpt2}
+}
+
+func TestEveryFamilyHasTheGradientOfOneRank(t *testing.T) {
+	for _, c := range families() {
+		in := NewInput(c, 4, 16, 1, 1)
+		ref := oracle(t, in)
+		for _, name := range append([]string{"tp4", "megatron8", "ulysses2-tp2"}, acceptance...) {
+			agrees(t, in, name, ref)
+		}
 	}
 }
 

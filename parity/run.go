@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -49,7 +50,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Fits(in.B, in.S, in.Config.MLP); err != nil {
+	if err := errors.Join(s.Fits(in.B, in.S, in.Config.MLP), in.Config.Fits(in.S)); err != nil {
 		return nil, err
 	}
 	res := &Result{Grads: map[string][]float64{}, Ranks: make([]RankResult, s.Mesh.Size())}
@@ -92,7 +93,7 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 // gradient is one step without the optimiser.
 func gradient(m *model.Model, r *train.Rank, in Input) (loss, norm float64) {
 	sc := r.Dev.Open()
-	b := m.NewBatch(in.B, in.S, in.IDs, in.Labels, in.Mask)
+	b := m.Put(model.Tokens{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments})
 	m.Shards.ZeroGrads()
 	count := m.Count(b)
 	sum := m.Total(m.Gradients(b, count))

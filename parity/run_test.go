@@ -135,7 +135,13 @@ func TestTwoRunsAreEqualToTheBitOnAnyNumberOfThreads(t *testing.T) {
 }
 
 func TestAStepLeavesNoMemoryBehind(t *testing.T) {
-	in := NewInput(Tiny(), 4, 16, 1, 1)
+	leavesNothing(t, NewInput(Tiny(), 4, 16, 1, 1))
+	for _, c := range families() {
+		leavesNothing(t, NewInput(c, 4, 16, 1, 1))
+	}
+}
+
+func leavesNothing(t *testing.T, in Input) {
 	for _, name := range []string{"single", "dp2-fsdp2-megatron2", "fsdp2-ulysses2", "tp8"} {
 		s, err := parallel.New(must(t, name), parallel.Heads{G: in.Config.KV, R: in.Config.Rep()})
 		if err != nil {
@@ -173,14 +179,21 @@ func TestAStepLeavesNoMemoryBehind(t *testing.T) {
 
 // What is rebuilt in Backward has the bits of what was not kept; less is kept from one policy to the next.
 func TestRecomputationChangesMemoryAndNoBit(t *testing.T) {
-	c := Tiny()
-	c.Layers = 4
-	in := NewInput(c, 4, 16, 1, 1)
-	for _, name := range []string{"single", "fsdp2-megatron2", "ulysses4", "tp2"} {
+	of := families()
+	of["tiny"] = Tiny()
+	for family, c := range of {
+		c.Layers = 4
+		recomputes(t, family, NewInput(c, 4, 16, 1, 1))
+	}
+}
+
+func recomputes(t *testing.T, family string, in Input) {
+	for _, scheme := range []string{"single", "fsdp2-megatron2", "ulysses4", "tp2"} {
+		name := family + " " + scheme
 		var first *Result
 		kept := math.MaxInt
 		for _, p := range []model.Policy{{Mode: model.All}, {Mode: model.Selective}, {Mode: model.Full, Every: 2}, {Mode: model.Full}} {
-			r, err := Gradient(in, must(t, name), Options{On: train.Machine{Type: tensor.F32}, Keep: p})
+			r, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32}, Keep: p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,7 +208,7 @@ func TestRecomputationChangesMemoryAndNoBit(t *testing.T) {
 			} else {
 				kept = n
 			}
-			d, err := Gradient(in, must(t, name), Options{On: train.Machine{Type: tensor.F32, Dry: true}, Keep: p})
+			d, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32, Dry: true}, Keep: p})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -8,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"heddle/checkpoint"
+	"heddle/checkpoint/pretrained"
 	"heddle/checkpoint/safetensors"
 	"heddle/model"
 	"heddle/model/hf"
@@ -49,13 +50,22 @@ const (
 	limitRest               = 1e-3
 )
 
-// Within tells whether v keeps the rule.
-func (v *Verification) Within() bool {
-	limit, after := limitF64, limitAfterF64
-	if v.DType == "f32" {
-		limit, after = limitF32, limitAfterF32
+// Errors are v's errors by class.
+func (v *Verification) Errors() Errors {
+	return Errors{v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error, v.After.Error, v.Rest}
+}
+
+// Within tells whether v keeps the rule, or, where limit is not 0, whether no class is beyond it.
+func (v *Verification) Within(limit float64) bool {
+	after, rest := limit, limit
+	switch {
+	case limit != 0:
+	case v.DType == "f32":
+		limit, after, rest = limitF32, limitAfterF32, limitRest
+	default:
+		limit, after, rest = limitF64, limitAfterF64, limitRest
 	}
-	return max(v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error) <= limit && v.After.Error <= after && v.Rest <= limitRest
+	return max(v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error) <= limit && v.After.Error <= after && v.Rest <= rest
 }
 
 // Verify runs the model of a golden folder under a layout and compares logits, loss, gradients, their norm, and losses and
@@ -70,7 +80,7 @@ func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Fits(g.b, g.s, g.cfg.MLP); err != nil {
+	if err := errors.Join(s.Fits(g.b, g.s, g.cfg.MLP), g.cfg.Fits(g.s)); err != nil {
 		return nil, err
 	}
 	got := &answers{grads: map[string][]float64{}, after: map[string][]float64{}, logits: make([]float64, g.b*g.s*g.cfg.Vocab)}
@@ -99,20 +109,17 @@ type peer struct {
 	ids    []int32
 	labels []int32
 	mask   []float32
-	model  *safetensors.Model
+	model  *pretrained.Model
 	file   *safetensors.File
 }
 
-func openPeer(dir string) (*peer, error) {
-	c, err := hf.Read(dir)
-	if err != nil {
+func openPeer(dir string) (p *peer, err error) {
+	p = &peer{dir: dir}
+	if p.model, err = pretrained.Open(dir); err != nil {
 		return nil, err
 	}
-	p := &peer{dir: dir}
-	if p.cfg, err = model.FromHF(c); err != nil {
-		return nil, err
-	}
-	if p.model, err = safetensors.OpenModel(dir); err != nil {
+	if p.cfg, err = model.FromHF(p.model.Config); err != nil {
+		p.model.Close()
 		return nil, err
 	}
 	if p.file, err = safetensors.Open(filepath.Join(dir, "expected.safetensors")); err != nil {
@@ -183,7 +190,7 @@ type answers struct {
 	logits       []float64
 	losses       [3]float64
 	norm         float64
-	grads, after map[string][]float64
+	grads, after map[string][]float64 // by our names
 }
 
 // peerSteps are the numbers of the peers' three steps: weight decay on all parameters.
@@ -196,7 +203,7 @@ func (a *answers) rank(r *train.Rank, p *peer, s *parallel.Scheme) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Shards.Load(checkpoint.HFSource(p.model)); err != nil {
+	if err := m.Shards.Load(p.model.Source()); err != nil {
 		return err
 	}
 	b := m.NewBatch(p.b, p.s, p.ids, p.labels, p.mask)
@@ -241,10 +248,10 @@ func (a *answers) keep(into map[string][]float64, r *train.Rank, m *model.Model,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range m.Shards.Pieces() {
-		if into[p.Row.HF] == nil {
-			into[p.Row.HF] = make([]float64, p.Row.Elems())
+		if into[p.Row.Name] == nil {
+			into[p.Row.Name] = make([]float64, p.Row.Elems())
 		}
-		whole, host := into[p.Row.HF], r.Dev.Download(of(p))
+		whole, host := into[p.Row.Name], r.Dev.Download(of(p))
 		m.Shards.Global(p, func(i, global int) {
 			if global < len(whole) {
 				whole[global] = host[i]
@@ -253,7 +260,33 @@ func (a *answers) keep(into map[string][]float64, r *train.Rank, m *model.Model,
 	}
 }
 
+// stored puts our parameters together as the peer's tensors: gpt2 keeps q, k and v in one.
+func (p *peer) stored(ours map[string][]float64) (map[string][]float64, error) {
+	out := map[string][]float64{}
+	for _, x := range p.model.Params {
+		if out[x.Name] == nil {
+			n := 1
+			for _, d := range x.Stored {
+				n *= d
+			}
+			out[x.Name] = make([]float64, n)
+		}
+		if ours[x.Ours()] == nil {
+			return nil, fmt.Errorf("parity: the model has no parameter %s (%s)", x.Ours(), x.Name)
+		}
+		hf.Scatter(x, out[x.Name], ours[x.Ours()])
+	}
+	return out, nil
+}
+
 func (p *peer) judge(v *Verification, got *answers) error {
+	var err error
+	if got.grads, err = p.stored(got.grads); err != nil {
+		return err
+	}
+	if got.after, err = p.stored(got.after); err != nil {
+		return err
+	}
 	logits, err := p.floats("logits")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"strings"
 	"testing"
 
 	"heddle/internal/golden"
@@ -8,20 +9,39 @@ import (
 	"heddle/tensor"
 )
 
-// The peer is transformers' Qwen3 in float64 (with norms, RoPE and softmax in float32); limits are in verify.go.
-func TestQwen3AgreesWithTransformersUnderEveryScheme(t *testing.T) {
-	dir := golden.Dir(t, "qwen3-gqa")
-	for _, l := range []parallel.Layout{{}, {TP: 2}, {TP: 2, SP: "megatron"}, {CP: 2, SP: "ulysses"}, {FSDP: 2}, {TP: 8, SP: "megatron"}} {
-		for _, dtype := range []tensor.DType{tensor.F64, tensor.F32} {
-			v, err := Verify(dir, l, dtype)
-			if err != nil {
-				t.Fatalf("%+v: %v", l, err)
+// The peer is transformers in float64 (with norms, RoPE and softmax in float32); limits are in verify.go.
+func TestFamiliesAgreeWithTransformersUnderEveryScheme(t *testing.T) {
+	layouts := map[string][]parallel.Layout{
+		"qwen3-gqa": {{}, {TP: 2}, {TP: 2, SP: "megatron"}, {CP: 2, SP: "ulysses"}, {FSDP: 2}, {DP: 2}, {TP: 8, SP: "megatron"}},
+		"llama":     {{}, {FSDP: 2}, {DP: 2}},
+		"gpt2":      {{}, {TP: 2}, {TP: 2, SP: "megatron"}, {CP: 2, SP: "ulysses"}, {FSDP: 2}, {DP: 2}, {FSDP: 2, TP: 4, SP: "megatron"}, {TP: 2, CP: 2, SP: "megatron"}},
+	}
+	layouts["qwen2"] = layouts["gpt2"]
+	layouts["llama-scaled"] = layouts["gpt2"]
+	for name, list := range layouts {
+		dir := golden.Dir(t, name)
+		for _, l := range list {
+			for _, dtype := range []tensor.DType{tensor.F64, tensor.F32} {
+				v, err := Verify(dir, l, dtype)
+				if err != nil {
+					t.Fatalf("%s %+v: %v", name, l, err)
+				}
+				t.Logf("%s %s %+v: logits %.1e loss %.1e norm %.1e losses %.1e grad %.1e (%s) after %.1e (%s) over %.3f of elements, rest %.1e",
+					name, dtype, l, v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error, v.Grad.Name, v.After.Error, v.After.Name, v.Share, v.Rest)
+				if !v.Within(0) {
+					t.Errorf("%s %s %+v is beyond the rule", name, dtype, l)
+				}
 			}
-			t.Logf("%s %+v: logits %.1e loss %.1e norm %.1e losses %.1e grad %.1e (%s) after %.1e (%s) over %.3f of elements, rest %.1e",
-				dtype, l, v.Logits, v.Loss, v.GradNorm, v.Losses, v.Grad.Error, v.Grad.Name, v.After.Error, v.After.Name, v.Share, v.Rest)
-			if !v.Within() {
-				t.Errorf("%s %+v is beyond the rule", dtype, l)
-			}
+		}
+	}
+}
+
+// Five heads have no half: every way to cut them in two is refused, with the sizes that would do.
+func TestFiveHeadsAreRefusedWhereTheyWouldBeCut(t *testing.T) {
+	dir := golden.Dir(t, "llama")
+	for l, hint := range map[parallel.Layout]string{{TP: 2}: "tp may be 1 or 5", {TP: 2, SP: "megatron"}: "tp may be 1 or 5", {CP: 2, SP: "ulysses"}: "cp may be 1 or 5"} {
+		if v, err := Verify(dir, l, tensor.F64); err == nil || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%+v: %+v, %v; want %q", l, v, err, hint)
 		}
 	}
 }

@@ -57,6 +57,10 @@ func (d DescLayout) Fields() uint64 {
 	return leading<<16 | uint64(d.Stride)>>4&0x3fff<<32 | mode<<62
 }
 
+// SpliceB says that operand B of the kernel's products is put together: every so many rows it may come from somewhere else. Without it the emulator insists that
+// all rows of an operand be consecutive rows of one tensor.
+func (k *Builder) SpliceB(rows int) { k.spliced = rows }
+
 // Desc is the descriptor of the tile at a, which must start on a boundary of the swizzle's pattern (8 rows). Build compares it with what a's region is said to
 // hold (SharedTile) and with how wgmma reads it; a launch compares it with the tensor maps that fill the region.
 func (k *Builder) Desc(a SAddr, d DescLayout) Desc {

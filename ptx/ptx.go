@@ -47,6 +47,7 @@ type Entry struct {
 	Roles   []RoleInfo
 	Regions []Region // of shared memory
 	fills   []fill   // tensor maps that bring operands of wgmma
+	Spliced int      // what Builder.SpliceB said
 	k       *Builder
 }
 

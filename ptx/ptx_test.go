@@ -82,6 +82,7 @@ func every(t *testing.T) *ptx.Entry {
 	at.StoreU32x4([4]ptx.U32{u, u, u, u})
 	at.RedAddU32(at.AtomicAddU32(u).Add(at.AtomicIncU32(u)))
 	at.RedAddF32(at.LoadF32().Add(at.LoadF32x4()[1]))
+	at.StoreU16(at.LoadU16())
 	u = at.LoadU32().Add(at.LoadU32x4()[3]).Shuffle(lane).ShuffleXor(1)
 	g = g.ShuffleXor(2)
 	c = c.Any().And(c.All())

@@ -816,6 +816,13 @@ func (v GAddr) LoadU32() U32 {
 	return U32{value(v.k, OpLoadGU32, B32, v.operand)}
 }
 
+// LoadU16 reads 2 aligned bytes of global memory, zeros above them.
+//
+// PTX ISA, Data Movement and Conversion: ld.global.u16
+func (v GAddr) LoadU16() U32 {
+	return U32{value(v.k, OpLoadGU16, B32, v.operand)}
+}
+
 // LoadF32 reads 4 aligned bytes of global memory.
 //
 // PTX ISA, Data Movement and Conversion: ld.global.f32
@@ -837,6 +844,13 @@ func (v GAddr) LoadF32x4() [4]F32 {
 func (v GAddr) LoadU32x4() [4]U32 {
 	r := values(v.k, OpLoadGU32x4, B32, 4, v.operand)
 	return [4]U32{{r[0]}, {r[1]}, {r[2]}, {r[3]}}
+}
+
+// StoreU16 writes the low half of x to 2 aligned bytes of global memory.
+//
+// PTX ISA, Data Movement and Conversion: st.global.u16
+func (v GAddr) StoreU16(x U32) {
+	effect(v.k, OpStoreGU16, v.operand, x.operand)
 }
 
 // StoreU32 writes 4 aligned bytes of global memory.

@@ -126,9 +126,11 @@ const (
 	OpStoreSF32x2         // st.shared.v2.f32
 	OpStoreSU32x4         // st.shared.v4.u32
 	OpLoadGU32            // ld.global.u32
+	OpLoadGU16            // ld.global.u16
 	OpLoadGF32            // ld.global.f32
 	OpLoadGF32x4          // ld.global.v4.f32
 	OpLoadGU32x4          // ld.global.v4.u32
+	OpStoreGU16           // st.global.u16
 	OpStoreGU32           // st.global.u32
 	OpStoreGF32           // st.global.f32
 	OpStoreGF32x4         // st.global.v4.f32
@@ -339,9 +341,11 @@ var ops = [NumOps]opInfo{
 	OpStoreSF32x2:      {Name: "StoreSF32x2", PTX: "st.shared.v2.f32 [{0}], {{1}, {2}}", Flags: isa.Flags(0x80)},
 	OpStoreSU32x4:      {Name: "StoreSU32x4", PTX: "st.shared.v4.u32 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x80)},
 	OpLoadGU32:         {Name: "LoadGU32", PTX: "ld.global.u32 {d}, [{0}]", Flags: isa.Flags(0x900)},
+	OpLoadGU16:         {Name: "LoadGU16", PTX: "ld.global.u16 {d}, [{0}]", Flags: isa.Flags(0x900)},
 	OpLoadGF32:         {Name: "LoadGF32", PTX: "ld.global.f32 {d}, [{0}]", Flags: isa.Flags(0x900)},
 	OpLoadGF32x4:       {Name: "LoadGF32x4", PTX: "ld.global.v4.f32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x900)},
 	OpLoadGU32x4:       {Name: "LoadGU32x4", PTX: "ld.global.v4.u32 {{d0}, {d1}, {d2}, {d3}}, [{0}]", Flags: isa.Flags(0x900)},
+	OpStoreGU16:        {Name: "StoreGU16", PTX: "st.global.u16 [{0}], {1}", Flags: isa.Flags(0x200)},
 	OpStoreGU32:        {Name: "StoreGU32", PTX: "st.global.u32 [{0}], {1}", Flags: isa.Flags(0x200)},
 	OpStoreGF32:        {Name: "StoreGF32", PTX: "st.global.f32 [{0}], {1}", Flags: isa.Flags(0x200)},
 	OpStoreGF32x4:      {Name: "StoreGF32x4", PTX: "st.global.v4.f32 [{0}], {{1}, {2}, {3}, {4}}", Flags: isa.Flags(0x200)},

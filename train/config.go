@@ -6,6 +6,7 @@ import (
 
 	"heddle/data"
 	"heddle/model"
+	"heddle/model/hf"
 	"heddle/optim"
 	"heddle/parallel"
 	"heddle/token"
@@ -22,6 +23,7 @@ type Config struct {
 
 	Seq        int          `yaml:"seq" json:"seq"`               // S, tokens of a sequence
 	Batch      int          `yaml:"batch" json:"batch"`           // sequences of a global batch
+	Documents  bool         `yaml:"documents" json:"documents"`   // attention stays within documents, positions start at 0 in each; else a sequence is one text
 	Recompute  model.Policy `yaml:"recompute" json:"recompute"`   // what Forward keeps for Backward
 	Accumulate int          `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
 	Steps      int          `yaml:"steps" json:"steps"`
@@ -50,7 +52,7 @@ type Data struct {
 // Default is the main job: four ranks, fsdp 2 × tp 2 with Megatron sequence parallelism, a small Qwen3.
 func Default() Config {
 	return Config{
-		Model:     model.Config{Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.08},
+		Model:     model.Config{Family: hf.Qwen3, Layers: 4, Hidden: 128, Heads: 4, KV: 2, Head: 32, MLP: 384, Vocab: 2048, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.08},
 		Parallel:  parallel.Layout{DP: 1, FSDP: 2, PP: 1, CP: 1, TP: 2, SP: "megatron"},
 		Data:      Data{Suffix: ".go", TokenizerBytes: 8 << 20, HoldOutEvery: 50},
 		Optim:     optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
@@ -112,7 +114,7 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 		return nil, err
 	}
 	c.Parallel = s.Layout // an axis that is left at 0 has one rank
-	return s, s.Fits(c.Batch/c.Accumulate, c.Seq, c.Model.MLP)
+	return s, errors.Join(s.Fits(c.Batch/c.Accumulate, c.Seq, c.Model.MLP), c.Model.Fits(c.Seq))
 }
 
 // Limits that keep products of sizes within int64: 2^30 steps of 2^26 tokens are 2^56.

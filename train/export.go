@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 
-	"heddle/checkpoint/safetensors"
 	"heddle/model"
-	"heddle/param"
+	"heddle/model/hf"
 	"heddle/token"
 )
 
@@ -43,17 +43,13 @@ func (w *Whole) Add(r *Rank, m *model.Model) {
 	}
 }
 
-// WriteHF writes model.safetensors with transformers' names and shapes, whole or not at all.
-func (w *Whole) WriteHF(path string, t param.Table) error {
-	rows := map[string]*param.Row{}
-	var specs []safetensors.Spec
-	for i := range t {
-		rows[t[i].HF] = &t[i]
-		specs = append(specs, safetensors.Spec{Name: t[i].HF, DType: safetensors.F32, Shape: model.HFDims(&t[i])})
+// Of gives a parameter's values, for pretrained.Write.
+func (w *Whole) Of(p hf.Param) ([]float32, error) {
+	v, ok := w.Values[p.Ours()]
+	if !ok {
+		return nil, fmt.Errorf("train: the model has no parameter %s", p.Ours())
 	}
-	return safetensors.WriteFile(path, specs, safetensors.HF(), func(s safetensors.Spec, sink *safetensors.Sink) error {
-		return sink.Float32s(w.Values[rows[s.Name].Name])
-	})
+	return v, nil
 }
 
 // writeTokenizerConfig writes tokenizer_config.json. A model that started from a folder keeps that folder's, and its chat template. Otherwise the file

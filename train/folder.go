@@ -11,13 +11,17 @@ import (
 	"runtime"
 	"time"
 
+	"heddle/checkpoint/pretrained"
+	"heddle/checkpoint/safetensors"
 	"heddle/internal/atomicfile"
+	"heddle/model/hf"
 	"heddle/report"
 	"heddle/trace"
 )
 
-// Folder is where a run leaves what it found: config.yaml, env.json, metrics.jsonl as it goes; at the end loss.svg,
-// trace.json and model/ with weights, configuration and tokenizer in Hugging Face's form.
+// Folder is where a run leaves what it found: config.yaml, env.json, metrics.jsonl as it goes, and checkpoints with about/,
+// which says what their weights belong to; at the end loss.svg, trace.json and model/ with weights, configuration and tokenizer
+// in Hugging Face's form.
 type Folder struct {
 	Path    string
 	metrics *os.File
@@ -159,24 +163,38 @@ func (f *Folder) model(j *Job, r *Result) error {
 		return fmt.Errorf("train: %w", err)
 	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
-		table := j.Config.Model.Table(j.Scheme)
-		if err := r.Weights.WriteHF(filepath.Join(dir, "model.safetensors"), table); err != nil {
+		if err := pretrained.Write(dir, j.hf(), safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
 			return err
 		}
-		config := j.Config.Model.ToHF(j.Config.Seq)
-		if end, ok := j.Tokenizer.Separator(); ok {
-			config.EOS = []int{int(end)} // what the model was trained to predict after a document
-		}
-		text, err := config.Encode()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
-			return err
-		}
-		if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
-			return err
-		}
-		return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
+		return j.tokens(dir)
 	})
+}
+
+// about writes what a checkpoint's weights need to be read by other programs: config.json and the tokenizer's files, in Hugging Face's form.
+func (j *Job) about(dir string) error {
+	text, err := j.hf().Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
+		return err
+	}
+	return j.tokens(dir)
+}
+
+// hf is the model as config.json describes it.
+func (j *Job) hf() hf.Config {
+	config := j.Config.Model.ToHF(j.Config.Seq)
+	if end, ok := j.Tokenizer.Separator(); ok {
+		config.EOS = []int{int(end)} // what the model was trained to predict after a document
+	}
+	return config
+}
+
+// tokens writes tokenizer.json and tokenizer_config.json.
+func (j *Job) tokens(dir string) error {
+	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
+		return err
+	}
+	return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))
 }

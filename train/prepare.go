@@ -56,7 +56,7 @@ func Prepare(c Config, talk func(format string, args ...any)) (*Job, error) {
 		talk("the text yields a vocabulary of %d, fewer than %d\n", n, c.Model.Vocab)
 		j.Config.Model.Vocab = n
 	}
-	if j.Loader, err = data.NewLoader(j.Corpus, j.Tokenizer, data.Pack{Seq: c.Seq, Batch: c.Batch, Seed: c.Seed}); err != nil {
+	if j.Loader, err = data.NewLoader(j.Corpus, j.Tokenizer, data.Pack{Seq: c.Seq, Batch: c.Batch, Seed: c.Seed, Segments: c.Documents}); err != nil {
 		return nil, invalid(err)
 	}
 	if j.Eval, err = data.NewEval(j.Corpus, j.Tokenizer, data.EvalPack{Seq: c.Seq, Batch: c.Batch, Bytes: c.EvalBytes}); err != nil {
@@ -98,26 +98,17 @@ func (c *Config) dtype() tensor.DType {
 
 // DryRun runs one step of the job on the machine that only counts, and returns every rank's memory.
 func DryRun(c Config) ([]compute.Memory, error) {
-	s, err := c.Check()
-	if err != nil {
-		return nil, &Invalid{err}
+	n := c.Batch * c.Seq
+	b := &data.Batch{B: c.Batch, S: c.Seq, IDs: make([]int32, n), Labels: make([]int32, n), Mask: make([]float32, n)}
+	if c.Documents {
+		b.Segments = make([]int32, n)
 	}
-	out := make([]compute.Memory, s.Mesh.Size())
-	err = Ranks(s.Mesh, Machine{Type: c.dtype(), Dry: true}, func(r *Rank) error {
-		t, err := newTrainer(r, c, s)
-		if err != nil {
-			return err
-		}
-		n := c.Batch * c.Seq
-		b := &data.Batch{B: c.Batch, S: c.Seq, IDs: make([]int32, n), Labels: make([]int32, n), Mask: make([]float32, n)}
-		if _, _, err := t.step(b, c.Accumulate, c.Schedule.Peak); err != nil {
-			return err
-		}
-		out[r.Index] = r.Dev.Memory()
-		return nil
-	})
+	t, err := Try(c, Machine{Dry: true}, []*data.Batch{b}, nil)
+	if _, ok := errors.AsType[*Invalid](err); ok {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("train: dry run: %w", err)
 	}
-	return out, nil
+	return t.Memory, nil
 }

@@ -29,6 +29,7 @@ type Machine struct {
 	Threads  int                       // of one rank; 0: cores ÷ ranks, at least 1
 	Deadline time.Duration             // of a collective; 0: 30 s
 	Wrap     func(comm.Leaf) comm.Leaf // tests: between group and leaf
+	Sim      *local.Sim                // tests: ranks take turns, as a seed says; nil: they run as they like
 }
 
 // Rank is one rank's machine and group.
@@ -54,6 +55,9 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 		on.Deadline = 30 * time.Second
 	}
 	world := local.NewWorld(m.Size(), on.Deadline)
+	if on.Sim != nil {
+		world = local.NewSeeded(m.Size(), on.Deadline, on.Sim)
+	}
 	threads := on.Threads
 	if threads == 0 {
 		threads = max(1, runtime.GOMAXPROCS(0)/m.Size())
@@ -61,6 +65,8 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 	var wg sync.WaitGroup
 	for r := range m.Size() {
 		wg.Go(func() {
+			world.Enter(r)
+			defer world.Exit(r)
 			pool := blas.NewPool(threads)
 			defer pool.Close()
 			dev := compute.New(m, r, on.Type, cpuLeaf(on.Type, pool))

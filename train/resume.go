@@ -98,13 +98,22 @@ func OpenCheckpoint(run string, step int) (c *checkpoint.Checkpoint, damaged []e
 	return c, nil, err
 }
 
-const checkpointsName = "checkpoints"
+const (
+	checkpointsName = "checkpoints"
+	aboutName       = "about"
+)
 
 // Save prepares the folder's checkpoints for a job. If the job goes on from a step, later checkpoints are removed: the run writes them anew.
 func (f *Folder) Save(j *Job) error {
 	root := filepath.Join(f.Path, checkpointsName)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return fmt.Errorf("train: %w", err)
+	}
+	about := filepath.Join(f.Path, aboutName)
+	if _, err := os.Stat(about); j.Config.SaveEvery > 0 && err != nil {
+		if err := atomicfile.Folder(atomicfile.OS{}, about, j.about); err != nil {
+			return err
+		}
 	}
 	run, err := filepath.Abs(f.Path)
 	if err != nil {

@@ -265,7 +265,7 @@ func (w *worker) finish() {
 		prompts[i] = w.job.Tokenizer.EncodeText(nil, []byte("package "))
 	}
 	window := c.window(len(prompts[0]) + c.Samples)
-	texts := sample.Continue(w.model, w.Dev, w.Grp, prompts, window, sample.Options{Tokens: min(c.Samples, window-len(prompts[0])), Seed: c.Seed, Temperature: 0.8})
+	texts := sample.Continue(w.model, w.Dev, w.Grp, prompts, window, sample.Plain{Tokens: min(c.Samples, window-len(prompts[0])), Seed: c.Seed, Temperature: 0.8})
 	if w.lead {
 		for _, ids := range texts {
 			text, err := w.job.Tokenizer.Decode(nil, ids)

@@ -9,6 +9,7 @@ import (
 	"heddle/model"
 	"heddle/optim"
 	"heddle/parallel"
+	"heddle/tensor"
 )
 
 // trainer is one rank's model and optimiser.
@@ -28,51 +29,81 @@ type Metrics struct {
 	LR       float64
 }
 
-// step runs one global batch in micro-batches: gradients, then the optimiser.
+// step runs one global batch in micro-batches: gradients, then the optimiser. A loss or norm that is no number is an error that
+// names the rank it comes from, and leaves the weights as they were.
 func (t *trainer) step(b *data.Batch, micro int, lr float64) (loss, norm float64, err error) {
+	sc := t.Dev.Open()
+	loss, norm, err = t.whole(b, micro, lr)
+	t.Dev.Close(sc) // not deferred: a fault leaves inner scopes open, and is what must be reported
+	return loss, norm, err
+}
+
+func (t *trainer) whole(b *data.Batch, micro int, lr float64) (loss, norm float64, err error) {
 	d := t.Dev
-	sc := d.Open()
-	defer d.Close(sc)
 	d.At("forward", -1)
 	batches := make([]model.Batch, micro)
 	for i := range batches {
 		p := b.Shard(i, micro)
-		batches[i] = t.model.NewBatch(p.B, p.S, p.IDs, p.Labels, p.Mask)
+		batches[i] = t.model.Put(model.Tokens{B: p.B, S: p.S, IDs: p.IDs, Labels: p.Labels, Mask: p.Mask, Segments: p.Segments})
 	}
-	t.model.Shards.ZeroGrads()
-	count := t.model.Count(batches...)
-	sum := t.model.Gradients(batches[0], count)
-	for _, b := range batches[1:] {
-		d.AddInto(sum, t.model.Gradients(b, count))
-	}
-	mine := d.ReadPart(sum, 1)
-	total, labels := t.model.Total(sum), d.Read(count, 1)
+	total, count := t.gradients(batches)
+	labels := d.Read(count, 1)
 	if labels == 0 {
 		return 0, 0, errors.New("train: no token of the batch has a label; hint: mask fewer of them")
 	}
-	loss = d.Read(total, 1) / labels
-	norm = t.opt.Step(lr)
-	if !finite(loss) || !finite(norm) {
-		return loss, norm, t.blame(mine)
+	var bad []tensor.Tensor
+	if loss = d.Read(total, 1) / labels; !finite(loss) { // perhaps on this rank alone
+		bad = append(bad, total, count)
+	}
+	if norm = t.opt.Step(lr, bad...); !finite(norm) {
+		return loss, norm, t.again(batches)
 	}
 	return loss, norm, nil
 }
 
+// gradients adds up those of all micro-batches. It returns the summed loss and the number of labels.
+func (t *trainer) gradients(batches []model.Batch) (total, count tensor.Tensor) {
+	t.model.Shards.ZeroGrads()
+	count = t.model.Count(batches...)
+	sum := t.model.Gradients(batches[0], count)
+	for _, b := range batches[1:] {
+		t.Dev.AddInto(sum, t.model.Gradients(b, count))
+	}
+	return t.model.Total(sum), count
+}
+
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// blame finds what made the loss or the norm not finite on this rank. A rank that finds nothing waits for the one that does.
-func (t *trainer) blame(loss float64) error {
-	for _, p := range t.model.Shards.Pieces() {
+// again runs a step that gave no number once more, every rank looking at what it sends: the first rank to meet a NaN of its own
+// names it. Every rank comes here, because the norm is a sum over all. Where the second run is sound, the first was not wrong by
+// the program's doing.
+func (t *trainer) again(batches []model.Batch) error {
+	t.Grp.Guard = true
+	defer func() { t.Grp.Guard = false }()
+	total, count := t.gradients(batches)
+	for _, p := range t.model.Shards.Pieces() { // before Settle adds other ranks' to it
 		if n := firstBad(t.Dev.Download(p.Grad)); n >= 0 && p.Row.Train {
-			what := "the loss of this rank is finite"
-			if !finite(loss) {
-				what = fmt.Sprintf("the loss of this rank is %g", loss)
-			}
-			return fmt.Errorf("train: the gradient of %s is not finite (element %d of this rank's part); %s", p.Row.Name, n, what)
+			return fmt.Errorf("train: the gradient of %s is not finite (element %d of this rank's part)", p.Row.Name, n)
 		}
 	}
-	t.Grp.Barrier("wait for the rank at fault", t.Dev.Mesh.Every())
-	return fmt.Errorf("train: loss or gradient norm is not finite")
+	t.Dev.At("optimizer", -1)
+	t.model.Shards.Settle()
+	loss := t.Dev.Read(total, 1) / t.Dev.Read(count, 1)
+	var bad []tensor.Tensor
+	if !finite(loss) {
+		bad = append(bad, total, count)
+	}
+	if norm := math.Sqrt(t.Dev.Read(t.model.Shards.SquaredNorm(bad...), 1)); !finite(norm) {
+		return fmt.Errorf("train: loss %g, gradient norm %g", loss, norm)
+	}
+	return &Passing{}
+}
+
+// Passing is the error of a step that gave no number, but did when it was run again on the same weights and batch.
+type Passing struct{}
+
+func (*Passing) Error() string {
+	return "train: the loss or the gradient's norm was no number, but is one when the same step is run again: a passing fault of the machine (memory, heat), not of the run; hint: --resume"
 }
 
 func firstBad(x []float64) int {

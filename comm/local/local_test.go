@@ -433,7 +433,7 @@ func TestMeetingsAreForgotten(t *testing.T) {
 	if err := errors.Join(<-done, <-done); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.meetings) != 0 || w.pending[0] != nil || w.pending[1] != nil {
+	if len(w.meetings) != 0 || w.past[0].op != nil || w.past[1].op != nil {
 		t.Errorf("%d meetings are left", len(w.meetings))
 	}
 }

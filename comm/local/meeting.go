@@ -2,7 +2,8 @@ package local
 
 import (
 	"fmt"
-	"strings"
+	"slices"
+	"strconv"
 	"sync"
 
 	"heddle/comm"
@@ -29,12 +30,15 @@ type meeting struct {
 	}
 }
 
-func (w *World) key(o *comm.Op) key {
-	var b strings.Builder
+func (w *World) key(o *comm.Op) key { return key{ranksOf(o), o.Kind == comm.SendRecv, o.Seq} }
+
+// ranksOf is o's ranks as the key of a map.
+func ranksOf(o *comm.Op) string {
+	b := make([]byte, 0, 4*len(o.Ranks))
 	for _, r := range o.Ranks {
-		fmt.Fprintf(&b, "%d,", r)
+		b = append(strconv.AppendInt(b, int64(r), 10), ',')
 	}
-	return key{b.String(), o.Kind == comm.SendRecv, o.Seq}
+	return string(b)
 }
 
 func (w *World) meeting(o *comm.Op) *meeting {
@@ -52,15 +56,17 @@ func (w *World) meeting(o *comm.Op) *meeting {
 	return m
 }
 
-// post adds o; the last rank to post checks that all made the same call.
-func (m *meeting) post(w *World, o *comm.Op) {
+// post adds o to its meeting; the last rank to post checks that all made the same call.
+func (w *World) post(o *comm.Op) {
+	m := w.meeting(o)
 	w.mu.Lock()
 	m.ops[o.Me] = o
+	w.past[o.Ranks[o.Me]].add(call{Signature: o.Signature(), axes: o.Axes}, o.Uneven)
 	w.mu.Unlock()
 	if !m.count(posted) {
 		return
 	}
-	if err := agree(m.ops); err != nil {
+	if err := w.agree(m.ops); err != nil {
 		w.Abort(err)
 		return
 	}
@@ -86,8 +92,23 @@ func (m *meeting) count(s stage) bool {
 	return m.stages[s].arrived == len(m.ops)
 }
 
+// complete tells whether every rank has reached a stage.
+func (m *meeting) complete(s stage) bool {
+	select {
+	case <-m.stages[s].done:
+		return true
+	default:
+		return false
+	}
+}
+
 // leave forgets the meeting when its last rank has left.
 func (w *World) leave(m *meeting, o *comm.Op) {
+	if len(o.Ranks) == w.size && w.size > 2 && o.Kind != comm.SendRecv { // of two ranks none is the odd one
+		w.mu.Lock()
+		w.past[o.Ranks[o.Me]].pass()
+		w.mu.Unlock()
+	}
 	m.mu.Lock()
 	m.gone++
 	last := m.gone == len(m.ops)
@@ -99,12 +120,29 @@ func (w *World) leave(m *meeting, o *comm.Op) {
 	}
 }
 
-// agree refuses ops that are not the same call, showing both sides.
-func agree(ops []*comm.Op) error {
-	for _, o := range ops[1:] {
-		if a, b := ops[0].Signature(), o.Signature(); a != b {
-			return fmt.Errorf("comm: rank %d calls %s, but rank %d calls %s, both as call %d over %s", ops[0].Ranks[0], a, o.Ranks[o.Me], b, o.Seq, o.Axes)
+// agree refuses ops that are not the same call, showing every side.
+func (w *World) agree(ops []*comm.Op) error {
+	m := &Mismatch{Axes: ops[0].Axes, Seq: ops[0].Seq, Odd: -1}
+	for _, o := range ops {
+		sig, rank := o.Signature(), o.Ranks[o.Me]
+		i := slices.IndexFunc(m.Sides, func(s Side) bool { return s.Call == sig })
+		if i < 0 {
+			i = len(m.Sides)
+			m.Sides = append(m.Sides, Side{Call: sig})
 		}
+		m.Sides[i].Ranks = append(m.Sides[i].Ranks, rank)
+	}
+	if len(m.Sides) > 1 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if rank, its, theirs, others := w.odd(); rank >= 0 {
+			m.Odd, m.why = rank, fmt.Sprintf("; rank %d is the odd one: %s where %s: %s", rank, its, names(others), theirs)
+		} else if a, b := m.Sides[0].Ranks, m.Sides[1].Ranks; len(m.Sides) == 2 && len(a) != len(b) && min(len(a), len(b)) == 1 {
+			if m.Odd = a[0]; len(b) == 1 {
+				m.Odd = b[0]
+			}
+		}
+		return m
 	}
 	for i, a := range ops {
 		for j, b := range ops {

@@ -6,7 +6,6 @@
 package local
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -20,7 +19,9 @@ type World struct {
 
 	mu       sync.Mutex
 	meetings map[key]*meeting
-	pending  []*comm.Op // what each rank waits for, nil when it does not
+	past     []history // of each rank
+
+	turns *turns // nil: ranks run as they like
 
 	abort sync.Once
 	ended chan struct{}
@@ -36,7 +37,32 @@ type key struct {
 
 // NewWorld makes a world of size ranks whose waits end after deadline.
 func NewWorld(size int, deadline time.Duration) *World {
-	return &World{size: size, deadline: deadline, meetings: map[key]*meeting{}, pending: make([]*comm.Op, size), ended: make(chan struct{})}
+	return &World{size: size, deadline: deadline, meetings: map[key]*meeting{}, past: make([]history, size), ended: make(chan struct{})}
+}
+
+// NewSeeded makes a world whose ranks take turns as s says. Every rank must Enter before its first call and Exit after its last.
+func NewSeeded(size int, deadline time.Duration, s *Sim) *World {
+	w := NewWorld(size, deadline)
+	w.turns = newTurns(w, s)
+	return w
+}
+
+// Enter begins a rank. In a seeded world it waits for the rank's turn.
+func (w *World) Enter(rank int) {
+	if w.turns != nil {
+		w.turns.enter(rank)
+	}
+}
+
+// Exit ends a rank: it makes no more calls.
+func (w *World) Exit(rank int) {
+	w.mu.Lock()
+	w.past[rank].ended = true
+	w.past[rank].add(call{ended: true}, false)
+	w.mu.Unlock()
+	if w.turns != nil {
+		w.turns.leave(rank)
+	}
 }
 
 // Abort ends every wait, now and later, with the first cause given.
@@ -58,13 +84,20 @@ func (w *World) Cause() error {
 }
 
 // Leaf is rank's end of the world.
-func (w *World) Leaf(rank int) *Leaf { return &Leaf{world: w, rank: rank} }
+func (w *World) Leaf(rank int) *Leaf {
+	l := &Leaf{world: w, rank: rank}
+	if w.turns != nil {
+		l.own = &seeded{shift: map[string]int64{}, skipped: map[*comm.Op]bool{}}
+	}
+	return l
+}
 
 // Leaf implements comm.Leaf for one rank.
 type Leaf struct {
 	world *World
 	rank  int
 	timer *time.Timer
+	own   *seeded // nil where the world is not
 }
 
 // Abort ends the run for every rank.
@@ -72,15 +105,30 @@ func (l *Leaf) Abort(cause error) { l.world.Abort(cause) }
 
 // Start posts the op where its peers find it.
 func (l *Leaf) Start(o *comm.Op) {
-	m := l.world.meeting(o)
-	m.post(l.world, o)
+	if l.own != nil {
+		if o = l.start(o); o == nil {
+			return
+		}
+	}
+	l.world.post(o)
 }
 
 // Wait moves the data once every rank has posted.
 func (l *Leaf) Wait(o *comm.Op) error {
+	if l.own != nil && l.own.skipped[o] {
+		return nil
+	}
+	err := l.finish(o)
+	if err == nil && l.own != nil && l.own.twice == o {
+		err = l.again(o)
+	}
+	return err
+}
+
+func (l *Leaf) finish(o *comm.Op) error {
 	w := l.world
-	w.setPending(l.rank, o)
-	defer w.setPending(l.rank, nil)
+	w.waits(l.rank, o)
+	defer w.waits(l.rank, nil)
 	m := w.meeting(o)
 	if err := l.pass(m, o, posted); err != nil {
 		return err
@@ -107,6 +155,9 @@ func (l *Leaf) Wait(o *comm.Op) error {
 
 // pass waits for a stage of the meeting to be complete.
 func (l *Leaf) pass(m *meeting, o *comm.Op, s stage) error {
+	if l.own != nil {
+		return l.take(m, o, s)
+	}
 	done := m.stages[s].done
 	select {
 	case <-done: // without a timer where nothing is to be waited for
@@ -138,26 +189,24 @@ func (l *Leaf) pass(m *meeting, o *comm.Op, s stage) error {
 // are waited for have the others.
 const ticks = 10
 
-func (w *World) setPending(rank int, o *comm.Op) {
-	w.mu.Lock()
-	w.pending[rank] = o
-	w.mu.Unlock()
+// take is pass where ranks take turns.
+func (l *Leaf) take(m *meeting, o *comm.Op, s stage) error {
+	w := l.world
+	late := w.turns.wait(l.rank, func() bool { return m.complete(s) })
+	switch {
+	case m.complete(s):
+		return nil
+	case late:
+		w.Abort(w.late(m, o))
+	}
+	return w.cause
 }
 
-// late says who has not come to o, and where those ranks are.
-func (w *World) late(m *meeting, o *comm.Op) error {
+// waits notes what a rank waits for, nil when it goes on.
+func (w *World) waits(rank int, o *comm.Op) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	missing := ""
-	for i, r := range o.Ranks {
-		if m.ops[i] != nil {
-			continue
-		}
-		where := "not in a collective"
-		if p := w.pending[r]; p != nil {
-			where = "in " + p.Signature()
-		}
-		missing += fmt.Sprintf("; rank %d is missing (%s)", r, where)
+	if w.past[rank].op = o; o != nil {
+		w.past[rank].add(call{Signature: o.Signature(), axes: o.Axes, waits: true}, o.Uneven)
 	}
-	return fmt.Errorf("comm: rank %d waited %v in %s over %s, call %d%s", o.Ranks[o.Me], w.deadline, o.Signature(), o.Axes, o.Seq, missing)
+	w.mu.Unlock()
 }

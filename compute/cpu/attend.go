@@ -10,61 +10,71 @@ import (
 	"heddle/tensor"
 )
 
-// ropeTable is cos and sin of pos·theta^(−2j/D), [S, D/2], kept while positions, theta and D stay the same.
+// ropeTable is cos and sin of every position's angles, [positions, D/2], from 0 to the highest that was asked for.
 type ropeTable[T blas.Float] struct {
-	pos      []T
-	theta    float64
+	rope     compute.Rope
 	half     int
 	cos, sin []T
 }
 
-func (r *ropeTable[T]) fill(pos []T, theta float64, half int) {
-	if r.theta == theta && r.half == half && len(r.pos) == len(pos) {
-		same := true
-		for i, p := range pos {
-			same = same && r.pos[i] == p
-		}
-		if same {
-			return
-		}
+// row is a position's cos and sin.
+func (r *ropeTable[T]) row(p int) (cos, sin []T) {
+	return r.cos[p*r.half:][:r.half], r.sin[p*r.half:][:r.half]
+}
+
+// reach makes the table hold positions below n.
+func (r *ropeTable[T]) reach(n int, rope compute.Rope, half int) {
+	if rope.Back = false; r.rope != rope || r.half != half {
+		*r = ropeTable[T]{rope: rope, half: half}
 	}
-	*r = ropeTable[T]{pos: append([]T(nil), pos...), theta: theta, half: half, cos: make([]T, len(pos)*half), sin: make([]T, len(pos)*half)}
-	for i, p := range pos {
+	for p := len(r.cos) / half; p < n; p++ {
 		for j := range half {
-			a := float64(p) * math.Pow(theta, -float64(j)/float64(half))
-			r.cos[i*half+j], r.sin[i*half+j] = T(math.Cos(a)), T(math.Sin(a))
+			sin, cos := math.Sincos(float64(p) * rope.Frequency(j, 2*half))
+			r.cos, r.sin = append(r.cos, T(cos)), append(r.sin, T(sin))
 		}
 	}
 }
 
-// Rope turns every head of a token by the token's position. x is [B, S, heads…, D].
+// Rope turns every head of a token by the token's position. x is [B, S, heads…, D], pos [S] or [B, S].
 func (l *Leaf[T]) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
-	half := x.Dims[len(x.Dims)-1] / 2
-	l.rope.fill(data[T](pos), r.Theta, half)
+	at, top := data[T](pos), 0
+	for _, p := range at {
+		top = max(top, int(p))
+	}
+	l.rope.reach(top+1, r, x.Dims[len(x.Dims)-1]/2)
 	out, in := data[T](y), data[T](x)
-	s := x.Dim('s')
-	token := len(out) / (x.Dim('b') * s)
-	l.spread(len(out)/token, token, func(lo, hi int) {
-		copy(out[lo*token:hi*token], in[lo*token:hi*token])
+	tokens := x.Dim('b') * x.Dim('s')
+	n := len(out) / tokens // elements of a token
+	l.spread(tokens, n, func(lo, hi int) {
+		copy(out[lo*n:hi*n], in[lo*n:hi*n])
 		for i := lo; i < hi; i++ {
-			t := out[i*token : i*token+token]
-			c, sn := l.rope.cos[i%s*half:][:half], l.rope.sin[i%s*half:][:half]
+			cos, sin := l.rope.row(int(at[i%len(at)]))
 			if r.Back {
-				vec.RoPEBackward(t, c, sn)
+				vec.RoPEBackward(out[i*n:i*n+n], cos, sin)
 			} else {
-				vec.RoPE(t, c, sn)
+				vec.RoPE(out[i*n:i*n+n], cos, sin)
 			}
 		}
 	})
 }
 
-// shape is attention's shape of q [B, S, G, R, D] and k [B, S, G, D] at the positions.
+// shape is attention's shape of q [B, S, G, R, D] and k [B, S, G, D] at the positions, [S] or, within documents, [B, S].
 func (l *Leaf[T]) shape(q, k, pos tensor.Tensor) attention.Shape {
 	l.ints = l.ints[:0]
-	for _, p := range data[T](pos) {
-		l.ints = append(l.ints, int(p))
+	s := attention.Shape{B: q.Dims[0], Sq: q.Dims[1], Sk: k.Dims[1], G: q.Dims[2], R: q.Dims[3], D: q.Dims[4]}
+	documents := pos.Has('b')
+	for i, p := range data[T](pos) {
+		if documents {
+			l.ints = append(l.ints, i%s.Sq-int(p))
+		} else {
+			l.ints = append(l.ints, int(p))
+		}
 	}
-	s := attention.Shape{B: q.Dims[0], Sq: q.Dims[1], Sk: k.Dims[1], G: q.Dims[2], R: q.Dims[3], D: q.Dims[4], QPos: l.ints, KPos: l.ints}
+	if documents {
+		s.From = l.ints
+	} else {
+		s.QPos, s.KPos = l.ints, l.ints
+	}
 	if n := attention.ScratchLen[T](l.pool, s); len(l.work) < n {
 		l.work = make([]T, n)
 	}

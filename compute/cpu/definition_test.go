@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -206,6 +207,50 @@ func checkElementwise[T blas.Float](b *loops[T]) {
 	}
 }
 
+func TestBiasesCentresAndGELUAreTheirDefinition(t *testing.T) {
+	both(t, checkBias[float32], checkBias[float64])
+}
+
+func checkBias[T blas.Float](b *loops[T]) {
+	for _, s := range [][2]int{{1, 1}, {3, 4}, {5, 33}, {300, 130}} {
+		rows, h := s[0], s[1]
+		x, xr := b.draw("bh", rows, h)
+		dy, dr := b.draw("bh", rows, h)
+		w, wr := b.draw("h", h)
+		dw, dwr := b.draw("h", h)
+		y, dx := b.empty("bh", rows, h), b.empty("bh", rows, h)
+		centred, gelu, geluBack := make([]float64, rows*h), make([]float64, rows*h), make([]float64, rows*h)
+		for r := range rows {
+			mean := 0.0
+			for _, v := range xr[r*h : r*h+h] {
+				mean += v / float64(h)
+			}
+			for i := range h {
+				k, v := r*h+i, xr[r*h+i]
+				centred[k] = v - mean
+				inner := math.Sqrt(2/math.Pi) * (v + 0.044715*v*v*v)
+				gelu[k] = v / 2 * (1 + math.Tanh(inner))
+				slope := math.Sqrt(2/math.Pi) * (1 + 3*0.044715*v*v)
+				geluBack[k] = dr[k] * ((1+math.Tanh(inner))/2 + v/2*slope/(math.Cosh(inner)*math.Cosh(inner)))
+				dwr[i] += dr[k]
+			}
+		}
+		b.leaf.Center(y, x)
+		b.near("center", y, centred, h, 8)
+		b.leaf.GELU(y, x)
+		b.near("gelu", y, gelu, 1, 8)
+		b.leaf.GELUBack(dx, dy, x)
+		b.near("gelu back", dx, geluBack, 1, 16)
+		b.leaf.BiasBack(dw, dy)
+		b.near("bias back", dw, dwr, rows, 8)
+		b.leaf.AddBias(x, w)
+		for k := range xr {
+			xr[k] += wr[k%h]
+		}
+		b.near("bias", x, xr, 1, 8)
+	}
+}
+
 func TestRopeTurnsPairsAndBack(t *testing.T) { both(t, checkRope[float32], checkRope[float64]) }
 
 func checkRope[T blas.Float](b *loops[T]) {
@@ -229,6 +274,47 @@ func checkRope[T blas.Float](b *loops[T]) {
 	b.near("rope", y, want, 2, 8)
 	b.leaf.Rope(back, y, pos, compute.Rope{Theta: theta, Back: true})
 	b.near("rope back", back, xr, 4, 8)
+	each := b.empty("bs", B, S) // every token its own position
+	for i := range B * S {
+		data[T](each)[i] = data[T](pos)[i%S] + T(i/S)
+	}
+	b.leaf.Rope(y, x, each, compute.Rope{Theta: theta})
+	row := G * R * D
+	b.near("rope of the first sequence", y.As("bsgrd", []int{1, S, G, R, D}, 0), want[:S*row], 2, 8)
+	for i := range S {
+		data[T](pos)[i]++
+	}
+	b.leaf.Rope(back, x, pos, compute.Rope{Theta: theta})
+	for i, v := range data[T](back)[S*row:] {
+		if v != data[T](y)[S*row+i] {
+			b.t.Fatalf("rope of the second sequence: element %d is %v, want %v", i, data[T](y)[S*row+i], v)
+		}
+	}
+}
+
+// The three parts of Llama 3.1's rule (transformers' _compute_llama3_parameters): as they were, a factor slower, between.
+func TestLlama3StretchesSlowFrequencies(t *testing.T) {
+	plain := compute.Rope{Theta: 5e5}
+	r := compute.Rope{Theta: 5e5, Llama3: compute.Llama3{Factor: 8, Low: 1, High: 4, Original: 8192}}
+	kinds := [3]int{}
+	for j := range 64 {
+		f, got := plain.Frequency(j, 128), r.Frequency(j, 128)
+		wavelength := 2 * math.Pi / f
+		smooth := (8192/wavelength - 1) / (4 - 1)
+		want, kind := (1-smooth)*f/8+smooth*f, 1
+		if wavelength > 8192/1 {
+			want, kind = f/8, 0
+		} else if wavelength < 8192/4 {
+			want, kind = f, 2
+		}
+		kinds[kind]++
+		if math.Abs(got-want) > 1e-15*want { // a few roundings of float64
+			t.Errorf("pair %d: %g, want %g", j, got, want)
+		}
+	}
+	if slices.Contains(kinds[:], 0) {
+		t.Errorf("slow, between and fast pairs: %v, want some of each", kinds)
+	}
 }
 
 func TestAttentionIsItsDefinition(t *testing.T) {
@@ -303,7 +389,7 @@ func checkLoss[T blas.Float](b *loops[T]) {
 	const rows, V = 6, 7
 	_, logits := b.draw("bsv", 1, rows, V)
 	labels, mask := b.ints([]int{1, rows}, 0, 6, 3, 4, -100, 5), b.empty("bs", 1, rows)
-	copy(data[T](mask), []T{1, 1, 0, 1, 0, 1})
+	copy(data[T](mask), []T{1, -2.5, 0, 0.25, 0, 1}) // a mask may weigh
 	count := b.empty("")
 	data[T](count)[0] = 4
 	wantLoss, wantGrad := 0.0, make([]float64, rows*V)
@@ -316,11 +402,11 @@ func checkLoss[T blas.Float](b *loops[T]) {
 			continue
 		}
 		label := int(tensor.View[int32](labels)[i])
-		wantLoss += math.Log(sum) - logits[i*V+label]
+		wantLoss += float64(on) * (math.Log(sum) - logits[i*V+label])
 		for j := range V {
-			wantGrad[i*V+j] = math.Exp(logits[i*V+j]) / sum / 4
+			wantGrad[i*V+j] = float64(on) * math.Exp(logits[i*V+j]) / sum / 4
 		}
-		wantGrad[i*V+label] -= 1.0 / 4
+		wantGrad[i*V+label] -= float64(on) / 4
 	}
 	halves := []compute.Vocab{{Lo: 0, Valid: 4}, {Lo: 4, Valid: 3}}
 	var part, m, sp [2]tensor.Tensor
@@ -458,7 +544,7 @@ func checkAdamw[T blas.Float](b *loops[T]) {
 			mh, vh := mr[i]/(1-math.Pow(a.Beta1, float64(a.Step))), vr[i]/(1-math.Pow(a.Beta2, float64(a.Step)))
 			wr[i] -= a.LR * (mh/(math.Sqrt(vh)+a.Eps) + a.Decay*wr[i])
 		}
-		b.leaf.AdamW(w, g, m, v, scale, a)
+		b.leaf.AdamW(w, tensor.Tensor{}, g, m, v, scale, a)
 	}
 	b.near("adamw weight", w, wr, 4, 4)
 	b.near("adamw m", m, mr, 4, 4)

@@ -109,6 +109,45 @@ func (l *Leaf[T]) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
 	}
 }
 
+// Center takes a row's mean off.
+func (l *Leaf[T]) Center(y, x tensor.Tensor) {
+	out, in, n := data[T](y), data[T](x), x.Dims[len(x.Dims)-1]
+	l.spread(len(in)/n, n, func(lo, hi int) { vec.Center(out[lo*n:hi*n], in[lo*n:hi*n], n) })
+}
+
+// AddBias adds b to every row.
+func (l *Leaf[T]) AddBias(x, b tensor.Tensor) {
+	out, add := data[T](x), data[T](b)
+	n := len(add)
+	l.spread(len(out)/n, n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			vec.Add(out[i*n:i*n+n], out[i*n:i*n+n], add)
+		}
+	})
+}
+
+// BiasBack adds the rows up, in rising order.
+func (l *Leaf[T]) BiasBack(db, dy tensor.Tensor) {
+	sum, in := data[T](db), data[T](dy)
+	n := len(sum)
+	rows := len(in) / n
+	if rows > 0 {
+		l.spread(n, rows, func(lo, hi int) { vec.SumRows(sum[lo:hi], in[lo:], rows, n) })
+	}
+}
+
+// GELU is vec.GELU.
+func (l *Leaf[T]) GELU(y, x tensor.Tensor) {
+	out, in := data[T](y), data[T](x)
+	l.spread(len(out), 1, func(lo, hi int) { vec.GELU(out[lo:hi], in[lo:hi]) })
+}
+
+// GELUBack is its gradient.
+func (l *Leaf[T]) GELUBack(dx, dy, x tensor.Tensor) {
+	out, g, in := data[T](dx), data[T](dy), data[T](x)
+	l.spread(len(out), 1, func(lo, hi int) { vec.GELUBackward(out[lo:hi], g[lo:hi], in[lo:hi]) })
+}
+
 // SwiGLU is silu(gate)·up.
 func (l *Leaf[T]) SwiGLU(y, gate, up tensor.Tensor) {
 	out, g, u := data[T](y), data[T](gate), data[T](up)

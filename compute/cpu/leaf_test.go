@@ -40,6 +40,11 @@ func (b *bench) everything() {
 	b.leaf.NormBack(mk(h), dw, y, x, rstd, w)
 	b.leaf.SwiGLU(mk(h), x, z)
 	b.leaf.SwiGLUBack(mk(h), mk(h), y, x, z)
+	b.leaf.Center(mk(h), x)
+	b.leaf.AddBias(mk(h), w)
+	b.leaf.BiasBack(dw, x)
+	b.leaf.GELU(mk(h), x)
+	b.leaf.GELUBack(mk(h), y, x)
 
 	logits, m, sums := b.tensor("bsv", batch, seq*8, v), b.tensor("bs", batch, seq*8), b.tensor("bsp", batch, seq*8, 2)
 	ids := tensor.Tensor{Type: tensor.I32, Letters: "bs", Dims: []int{batch, seq * 8}}
@@ -62,7 +67,7 @@ func (b *bench) everything() {
 	b.leaf.Delta(b.tensor("bsgr", batch, seq*8, 2, 2), heads(), heads())
 	square := mk(h)
 	b.leaf.SwiGLU(square, square, square)
-	b.leaf.AdamW(mk(h), x, mk(h), square, b.tensor(""), compute.AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Step: 2})
+	b.leaf.AdamW(mk(h), tensor.Tensor{}, x, mk(h), square, b.tensor(""), compute.AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Step: 2})
 }
 
 // What the operations write does not depend on the number of threads.

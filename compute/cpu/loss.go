@@ -10,8 +10,7 @@ import (
 
 // Embed looks rows up; ids of other ranks give zero rows.
 func (l *Leaf[T]) Embed(y, ids, w tensor.Tensor, lo int) {
-	out, rows, h := data[T](y), data[T](w), w.Dim('h')
-	n := w.Dim('v')
+	out, rows, n, h := data[T](y), data[T](w), w.Dims[0], w.Dims[1]
 	for i, id := range tensor.View[int32](ids) {
 		o := out[i*h : i*h+h]
 		if r := int(id) - lo; r >= 0 && r < n {
@@ -24,8 +23,7 @@ func (l *Leaf[T]) Embed(y, ids, w tensor.Tensor, lo int) {
 
 // EmbedBack adds each token's gradient to its row, in token order.
 func (l *Leaf[T]) EmbedBack(dw, dy, ids tensor.Tensor, lo int) {
-	out, in, h := data[T](dw), data[T](dy), dw.Dim('h')
-	n := dw.Dim('v')
+	out, in, n, h := data[T](dw), data[T](dy), dw.Dims[0], dw.Dims[1]
 	for i, id := range tensor.View[int32](ids) {
 		if r := int(id) - lo; r >= 0 && r < n {
 			row := out[r*h : r*h+h]
@@ -65,9 +63,9 @@ func (l *Leaf[T]) SumExp(sp, logits, m, labels tensor.Tensor, v compute.Vocab) {
 func (l *Leaf[T]) TokenLoss(loss, sp, mask tensor.Tensor) {
 	x := data[T](sp)
 	sum := 0.0
-	for i, on := range data[T](mask) {
-		if on != 0 {
-			sum += math.Log(float64(x[2*i])) - float64(x[2*i+1])
+	for i, weight := range data[T](mask) {
+		if weight != 0 {
+			sum += float64(weight) * (math.Log(float64(x[2*i])) - float64(x[2*i+1]))
 		}
 	}
 	data[T](loss)[0] = T(sum)
@@ -77,7 +75,7 @@ func (l *Leaf[T]) TokenLoss(loss, sp, mask tensor.Tensor) {
 func (l *Leaf[T]) LossBack(logits, m, sp tensor.Tensor, t compute.Targets, v compute.Vocab) {
 	x, n := data[T](logits), logits.Dim('v')
 	sums, label, mask := data[T](sp), tensor.View[int32](t.Labels), data[T](t.Mask)
-	each, tops := 1/data[T](t.Count)[0], data[T](m)
+	whole, tops := 1/data[T](t.Count)[0], data[T](m)
 	l.spread(len(tops), n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := x[i*n : i*n+n]
@@ -85,6 +83,7 @@ func (l *Leaf[T]) LossBack(logits, m, sp tensor.Tensor, t compute.Targets, v com
 				clear(row)
 				continue
 			}
+			each := whole * mask[i]
 			vec.ExpScale(row[:v.Valid], row[:v.Valid], tops[i], each/sums[2*i])
 			clear(row[v.Valid:])
 			if k := int(label[i]) - v.Lo; k >= 0 && k < v.Valid {
@@ -117,8 +116,11 @@ func (l *Leaf[T]) ClipScale(out, sq tensor.Tensor, limit float64) {
 	data[T](out)[0] = T(s)
 }
 
-// AdamW is vec.Update with the gradient scaled.
-func (l *Leaf[T]) AdamW(w, g, m, v, scale tensor.Tensor, a compute.AdamW) {
+// Cast is Copy: there is one type of numbers here.
+func (l *Leaf[T]) Cast(dst, src tensor.Tensor) { l.Copy(dst, src) }
+
+// AdamW is vec.Update with the gradient scaled. There is one type of numbers, so nobody wants low.
+func (l *Leaf[T]) AdamW(w, _, g, m, v, scale tensor.Tensor, a compute.AdamW) {
 	h := vec.AdamW{LR: a.LR, Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, Decay: a.Decay, Step: a.Step, GradScale: float64(data[T](scale)[0])}
 	x, grad, mean, square := data[T](w), data[T](g), data[T](m), data[T](v)
 	l.spread(len(x), 1, func(lo, hi int) { vec.Update(h, x[lo:hi], mean[lo:hi], square[lo:hi], grad[lo:hi]) })

@@ -19,6 +19,11 @@ func (Leaf) Add(_, _, _ tensor.Tensor)                                          
 func (Leaf) Norm(_, _, _, _ tensor.Tensor, _ float64)                           {}
 func (Leaf) NormAgain(_, _, _, _ tensor.Tensor)                                 {}
 func (Leaf) NormBack(_, _, _, _, _, _ tensor.Tensor)                            {}
+func (Leaf) Center(_, _ tensor.Tensor)                                          {}
+func (Leaf) AddBias(_, _ tensor.Tensor)                                         {}
+func (Leaf) BiasBack(_, _ tensor.Tensor)                                        {}
+func (Leaf) GELU(_, _ tensor.Tensor)                                            {}
+func (Leaf) GELUBack(_, _, _ tensor.Tensor)                                     {}
 func (Leaf) Rope(_, _, _ tensor.Tensor, _ compute.Rope)                         {}
 func (Leaf) SwiGLU(_, _, _ tensor.Tensor)                                       {}
 func (Leaf) SwiGLUBack(_, _, _, _, _ tensor.Tensor)                             {}
@@ -36,7 +41,8 @@ func (Leaf) Copy(_, _ tensor.Tensor)                                            
 func (Leaf) CopyBox(_, _ tensor.Tensor, _ compute.Box)                          {}
 func (Leaf) SumSquares(_, _ tensor.Tensor)                                      {}
 func (Leaf) Sum(_, _ tensor.Tensor)                                             {}
-func (Leaf) AdamW(_, _, _, _, _ tensor.Tensor, _ compute.AdamW)                 {}
+func (Leaf) Cast(_, _ tensor.Tensor)                                            {}
+func (Leaf) AdamW(_, _, _, _, _, _ tensor.Tensor, _ compute.AdamW)              {}
 func (Leaf) ClipScale(_, _ tensor.Tensor, _ float64)                            {}
 func (Leaf) Upload(tensor.Tensor, []float64)                                    {}
 func (Leaf) Download([]float64, tensor.Tensor)                                  {}

@@ -115,6 +115,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *m, int type, uint32_t rank, void *a
 		(unsigned long long)strides[0], box[0], box[1], steps[0], steps[1], interleave, swizzle, l2, oob);
 	return 0;
 }
+CUresult cuTensorMapReplaceAddress(CUtensorMap *m, void *addr) { if ((uintptr_t)m % 64 || (uintptr_t)addr % 16) return 1; m->opaque[0] = (uint64_t)addr; return 0; }
 CUresult cuStreamBeginCapture_v2(CUstream s, int mode) { capturing = 1; captured = 0; return mode == 2 ? 0 : 1; }
 CUresult cuStreamEndCapture(CUstream s, CUgraph *g) { capturing = 0; *g = (void *)(uintptr_t)(captured + 1); return 0; }
 CUresult cuGraphGetNodes(CUgraph g, void **nodes, size_t *n) { *n = (uintptr_t)g - 1; return 0; }

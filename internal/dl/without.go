@@ -15,3 +15,6 @@ func (l *Library) Path() string { return "" }
 func (l *Library) Func(string) (Func, error) { return 0, ErrBuiltWithout }
 
 func invoke(*frame) int32 { panic(ErrBuiltWithout) } // no Func exists without a Library
+
+// Callback has nobody to call it.
+func Callback(func(a, b, c, d, e uintptr) uintptr) uintptr { return 0 }

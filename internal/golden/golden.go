@@ -1,6 +1,6 @@
 // Package golden finds the peers' answers that tests compare with: a folder a model, with config.json, model.safetensors and
-// expected.safetensors (about.json says how they were made). qwen3-gqa is in testdata; the others lie outside the repository, in
-// ../shared/golden, and a test that wants one of them is skipped where they are absent.
+// expected.safetensors (about.json says how they were made; peer.py makes two of them). The dense ones are in testdata; qwen3-moe lies
+// outside the repository, in ../shared/golden, and a test that wants it is skipped where it is absent.
 //
 // Start with Open; Dir gives the folder alone.
 package golden
@@ -14,7 +14,9 @@ import (
 )
 
 // Names lists the folders in the order small to special.
-func Names() []string { return []string{"qwen3-gqa", "llama", "gpt2", "qwen3-moe"} }
+func Names() []string {
+	return []string{"qwen3-gqa", "llama", "qwen2", "llama-scaled", "gpt2", "qwen3-moe"}
+}
 
 // Dir is the path of a golden folder.
 func Dir(tb testing.TB, name string) string {

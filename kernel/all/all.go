@@ -6,8 +6,11 @@ import (
 	"strings"
 
 	"heddle/kernel"
+	"heddle/kernel/attention"
+	"heddle/kernel/elem"
 	"heddle/kernel/gemm"
 	"heddle/kernel/row"
+	"heddle/num"
 )
 
 // Kernels lists every kernel, by family.
@@ -37,7 +40,67 @@ func Kernels() []kernel.Kernel {
 		})
 	}
 	add("row-sum", "y = Σ of each row, f32, in a fixed order", func() (kernel.Built, error) { return row.NewSum() })
+	elements(add)
+	rows(add)
+	for _, t := range []num.DType{num.F32, num.BF16} {
+		for p := attention.Forward; p <= attention.KeyGrad; p++ {
+			add(fmt.Sprintf("attention-simple-%v-%v", strings.ReplaceAll(p.String(), "_", "-"), t), "causal attention on CUDA cores, heads of 128", func() (kernel.Built, error) {
+				return attention.NewSimple(attention.Config{Pass: p, D: 128, Type: t, Wide: true})
+			})
+		}
+		add(fmt.Sprintf("gemm-plain-%v", t), "C = A·Bᵀ on CUDA cores, any size", func() (kernel.Built, error) {
+			return gemm.NewPlain(gemm.PlainConfig{In: t, Out: t, TransB: true})
+		})
+	}
 	return all
+}
+
+// elements are the elementwise kernels that training uses.
+func elements(add func(name, doc string, build func() (kernel.Built, error))) {
+	for _, s := range elem.Specs() {
+		add("elem-"+strings.ReplaceAll(s.Name, "_", "-"), "each element from those in its place", func() (kernel.Built, error) { return elem.New(s, true) })
+	}
+	for _, t := range []num.DType{num.F32, num.BF16} {
+		for _, back := range []string{"", "-back"} {
+			add(fmt.Sprintf("rope-%v%s", t, back), "rotary embedding of heads of 128, angles from a table", func() (kernel.Built, error) {
+				return elem.NewRope(elem.RopeConfig{D: 128, Type: t, Wide: true, Back: back != ""})
+			})
+			add(fmt.Sprintf("box-%v%s", t, strings.Replace(back, "back", "add", 1)), "a box of one packed tensor into another", func() (kernel.Built, error) {
+				return elem.NewBox(elem.BoxConfig{Type: t, Wide: true, Add: back != ""})
+			})
+		}
+	}
+}
+
+// rows are the row reductions that training uses, at the widths of Qwen3-0.6B.
+func rows(add func(name, doc string, build func() (kernel.Built, error))) {
+	for _, t := range []num.DType{num.F32, num.BF16} {
+		for _, cols := range []int{128, 1024} {
+			add(fmt.Sprintf("norm-%d-%v", cols, t), "RMSNorm of rows kept in registers", func() (kernel.Built, error) {
+				return row.NewNorm(row.NormConfig{Cols: cols, Type: t, Wide: true, Plus: cols == 1024})
+			})
+			add(fmt.Sprintf("norm-again-%d-%v", cols, t), "RMSNorm of rows with a kept 1/rms", func() (kernel.Built, error) {
+				return row.NewNorm(row.NormConfig{Cols: cols, Type: t, Wide: true, Again: true})
+			})
+			add(fmt.Sprintf("norm-back-%d-%v", cols, t), "gradient of RMSNorm, weights as partial sums", func() (kernel.Built, error) {
+				return row.NewNormBack(row.NormBackConfig{Cols: cols, Type: t, Wide: true, Weights: true, Plus: cols == 1024})
+			})
+		}
+		add(fmt.Sprintf("dot-%v", t), "dot products of the rows of two matrices", func() (kernel.Built, error) { return row.NewDot(128, t, true) })
+		add(fmt.Sprintf("embed-%v", t), "rows of a table by id", func() (kernel.Built, error) { return row.NewEmbed(1024, t, true) })
+		add(fmt.Sprintf("embed-back-%v", t), "gradients added to a table's rows, in token order", func() (kernel.Built, error) { return row.NewEmbedBack(t, true) })
+		for p := row.Max; p <= row.Back; p++ {
+			add(fmt.Sprintf("loss-%v-%v", p, t), "cross entropy over part of a vocabulary", func() (kernel.Built, error) { return row.NewLoss(row.LossConfig{Piece: p, Type: t, Wide: true}) })
+		}
+		add(fmt.Sprintf("reduce-squares-%v", t), "Σ x² in parts", func() (kernel.Built, error) {
+			return row.NewReduce(row.ReduceConfig{Term: row.Squares, Type: t, Wide: true})
+		})
+	}
+	add("reduce-last", "a sum of parts, added to a scalar", func() (kernel.Built, error) {
+		return row.NewReduce(row.ReduceConfig{Type: num.F32, Wide: true, Last: true})
+	})
+	add("reduce-tokens", "the loss of tokens from their sums", func() (kernel.Built, error) { return row.NewReduce(row.ReduceConfig{Term: row.Tokens, Type: num.F32}) })
+	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns() })
 }
 
 // Find gives the kernel of a name.

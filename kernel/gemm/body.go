@@ -10,7 +10,7 @@ import (
 // body computes, for each tile of D that falls to its cluster,
 //
 //	for k := 0; k < K; k += BK { acc += A[rows, k:k+BK] · B[cols, k:k+BK]ᵀ }
-//	D[rows, cols] = round(acc), or D + acc
+//	D[rows, cols] = round(epilogue(acc)), or D + acc
 //
 // Roles: one producer thread, and consumer warpgroups of 64 or 128 rows each. Cooperative consumers share every tile; ping-pong consumers take tiles in
 // turn, so that one stores while the other multiplies.
@@ -26,10 +26,20 @@ import (
 // next is issued; the stores of a tile drain under the main loop of the next.
 func body(k *ptx.Builder, c Config) params {
 	p := params{A: k.ParamMap("A"), B: k.ParamMap("B"), D: k.ParamMap("D"), TilesM: k.ParamU32("tilesM"), TilesN: k.ParamU32("tilesN"), Steps: k.ParamU32("steps")}
+	p.Finish = c.Epi.Params(k)
+	if c.Epi.Act == kernel.SwiGLU {
+		k.SpliceB(c.BN / 2)
+	}
 	b := &builder{
 		k: k, c: c, p: p,
 		sA: k.SharedTile("A", c.Stages, c.tile(c.BM, c.TransA)).Addr(), sB: k.SharedTile("B", c.Stages, c.tile(c.BN, c.TransB)).Addr(),
 		sD: k.Shared("D", c.Consumers*c.storeBytes(), 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
+	}
+	if n := c.Consumers * c.Epi.Vectors(); n > 0 {
+		b.vectors, b.vector = k.Shared("vectors", n*kernel.MaxVector, 128).Addr(), k.Bars("vector", c.Consumers)
+	}
+	if c.Epi.ReadsC() {
+		b.loaded = k.Bars("C", c.Consumers*c.Buffers)
 	}
 	if c.Cluster() > 1 {
 		rank := k.ClusterRank()
@@ -39,6 +49,7 @@ func body(k *ptx.Builder, c Config) params {
 	}
 	k.If(k.Tid().Eq(k.U32(0)), func() {
 		b.ring.Init(c.arrivals() * (c.ClusterM + c.ClusterN - 1))
+		b.initEpilogue()
 		k.FenceMbarrierInit()
 		p.A.Prefetch()
 		p.B.Prefetch()
@@ -73,6 +84,9 @@ type builder struct {
 	sA, sB, sD ptx.SAddr
 	ring       kernel.Ring
 	m, n       ptx.U32 // this CTA's place in its cluster
+	vectors    ptx.SAddr
+	vector     ptx.Bar // vectors have come: one of each consumer
+	loaded     ptx.Bar // chunks of C have come: one of each buffer of each consumer
 }
 
 // tiles visits every step-th tile of this cluster from the first-th on; row and col are the first of this CTA's tile.
@@ -81,7 +95,7 @@ func (b *builder) tiles(first ptx.U32, step int, visit func(row, col ptx.U32)) {
 	begin := k.ClusterIndex().Add(first.Mul(k.NumClusters()))
 	k.For(begin, b.p.TilesM.Mul(b.p.TilesN.U32), k.NumClusters().Times(step), func(t ptx.U32) {
 		m, n := c.Order.Tile(k, t, b.p.TilesM.U32, b.p.TilesN.U32)
-		visit(m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.BN))
+		visit(m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.columns()))
 	})
 }
 
@@ -94,8 +108,8 @@ func (b *builder) producer() {
 		k.GridLaunchDependents()
 	}
 	at := b.ring.Producer()
-	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m))  // to the CTAs with this one's rows
-	loadB := b.loader(b.p.B, c.TransB, c.BN, c.ClusterM, b.m, k.U32(1<<c.ClusterM-1).ShlBy(b.n.Times(c.ClusterM))) // to those with its columns
+	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)) // to the CTAs with this one's rows
+	loadB := b.loaderB(k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM)))                                     // to those with its columns
 	b.tiles(k.U32(0), 1, func(row, col ptx.U32) {
 		k.For(k.U32(0), b.p.Steps.U32, k.U32(1), func(step ptx.U32) {
 			at.WaitEmpty()
@@ -111,30 +125,67 @@ func (b *builder) producer() {
 	at.Drain()
 }
 
+// load brings this CTA's part of a stage's tile into shared memory: depth is the first column along K, row the first row of the tile.
+type load func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar)
+
+// loaderB is loader for B. The rows of a pair of gate and up come from two places, F rows apart: half the tile from each.
+func (b *builder) loaderB(mask ptx.U32) load {
+	c := b.c
+	if c.Epi.Act != kernel.SwiGLU {
+		return b.loader(b.p.B, c.TransB, c.BN, c.ClusterM, b.m, mask)
+	}
+	k, f := b.k, b.p.Finish.Half.U32
+	if c.ClusterM > 1 { // each part lies in one half
+		up := b.m.Ge(k.U32(c.ClusterM/2)).SelectU32(f.Sub(k.U32(c.BN/2)), k.U32(0))
+		plain := b.loader(b.p.B, c.TransB, c.BN, c.ClusterM, b.m, mask)
+		return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) { plain(to, depth, row.Add(up), full) }
+	}
+	half := b.piece(b.p.B, c.TransB, c.BN, c.BN/2, ptx.U32{})
+	return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+		half(to, depth, row, full)
+		half(to.Plus(b.c.down(c.TransB, c.BN/2)), depth, row.Add(f), full)
+	}
+}
+
+// down is the bytes from the start of a tile to its row r, a multiple of 64 in a transposed one.
+func (c Config) down(trans bool, r int) int {
+	if trans {
+		return r * c.BK * elem
+	}
+	return r * c.swizzle().Width()
+}
+
 // loader gives the function that loads this CTA's part, of so many equal ones, of a tile of so many rows into all CTAs of a mask.
-func (b *builder) loader(from ptx.ParamMap, trans bool, rows, parts int, part, mask ptx.U32) func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
+func (b *builder) loader(from ptx.ParamMap, trans bool, rows, parts int, part, mask ptx.U32) load {
+	if parts == 1 {
+		mask = ptx.U32{}
+	}
+	mine := b.piece(from, trans, rows, rows/parts, mask)
+	first := part.Times(rows / parts)
+	offset := part.Times(b.c.down(trans, rows/parts))
+	return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) { mine(to.At(offset), depth, row.Add(first), full) }
+}
+
+// piece gives the function that loads some of the rows of a tile; a mask that is not zero says into which CTAs.
+func (b *builder) piece(from ptx.ParamMap, trans bool, rows, some int, mask ptx.U32) load {
 	c := b.c
 	box := func(dst ptx.SAddr, x, y ptx.U32, full ptx.Bar) {
-		if parts == 1 {
+		if mask == (ptx.U32{}) {
 			from.Load2(dst, x, y, full)
 		} else {
 			from.LoadMulticastTo2(dst, x, y, full, mask)
 		}
 	}
-	first := part.Times(rows / parts)
 	if trans {
 		return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
-			mine := to.At(first.Times(c.BK * elem))
-			for i := range rows / parts / 64 {
-				box(mine.Plus(i*c.chunk()), row.Add(first).Plus(64*i), depth, full)
+			for i := range some / 64 {
+				box(to.Plus(i*c.chunk()), row.Plus(64*i), depth, full)
 			}
 		}
 	}
-	width := c.swizzle().Width()
 	return func(to ptx.SAddr, depth, row ptx.U32, full ptx.Bar) {
-		mine := to.At(first.Times(width))
 		for s := range c.BK / c.slab() { // one slab after the other along K
-			box(mine.Plus(s*rows*width), depth.Plus(s*c.slab()), row.Add(first), full)
+			box(to.Plus(s*rows*c.swizzle().Width()), depth.Plus(s*c.slab()), row, full)
 		}
 	}
 }
@@ -177,11 +228,11 @@ func (b *builder) consumer() {
 	}
 	block := mine.Shr(6).Times(16 * c.within(c.TransA, c.BM, 1, 0))
 	descA, descB := k.Desc(b.sA.At(block), c.layout(c.TransA)), k.Desc(b.sB, c.layout(c.TransB))
-	store := kernel.Store{To: b.p.D.TensorMap, Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}
 	accs := make([]*ptx.Acc, c.rows()/64)
 	for i := range accs {
 		accs[i] = k.NewAcc(c.BN)
 	}
+	end := b.epilogue(accs, group)
 	at := b.ring.Consumer()
 	first, step := k.U32(0), 1
 	if c.PingPong {
@@ -198,6 +249,7 @@ func (b *builder) consumer() {
 	}
 	await, yield := b.turns(group)
 	b.tiles(first, step, func(row, col ptx.U32) {
+		finish := end.begin(row.Add(mine), col)
 		await()
 		last := ptx.NewVar(k, multiply(true))
 		k.For(k.U32(1), b.p.Steps.U32, k.U32(1), func(ptx.U32) {
@@ -209,12 +261,12 @@ func (b *builder) consumer() {
 		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
-		store.Tile(k, accs, row.Add(mine), col)
+		finish()
 		if c.PingPong {
 			at.Skip(b.p.Steps.U32) // the other's tile
 		}
 	})
-	store.Finish(k)
+	end.end()
 }
 
 // products issues the products of one stage.

@@ -19,12 +19,13 @@ type Exact struct {
 	a, b    []float32 // [M, K], [N, K]
 	before  []float32 // D, where the product is added
 	product []float32 // once computed
+	seed    int64
 }
 
 // NewExact draws one.
 func NewExact(m, n, k int, seed int64) *Exact {
 	r := rand.New(rand.NewSource(seed))
-	return &Exact{M: m, N: n, K: k, a: integers(m*k, r), b: integers(n*k, r), before: integers(m*n, r)}
+	return &Exact{M: m, N: n, K: k, a: integers(m*k, r), b: integers(n*k, r), before: integers(m*n, r), seed: seed}
 }
 
 func integers(n int, r *rand.Rand) []float32 {
@@ -45,14 +46,18 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	if c.TransB {
 		b = transposed(b, x.N, x.K)
 	}
-	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(a)), B: buffer("B", c.In, len(b)), D: buffer("D", c.Out, x.M*x.N)}
+	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(a)), B: buffer("B", c.In, len(b)), D: buffer("D", c.Out, x.M*c.Epi.Act.Columns(x.N))}
 	fill(p.A, c.In, a)
 	fill(p.B, c.In, b)
 	if c.Add {
 		fill(p.D, c.Out, x.before)
 	}
+	check := func() error { return x.check(c, p.D) }
+	if c.Epi != (kernel.Epilogue{}) {
+		check = x.epilogue(c, &p)
+	}
 	l, args, err := g.Launch(p, ctas)
-	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: func() error { return x.check(c, p.D) }}, err
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err
 }
 
 const guard = 256 // bytes behind a buffer that nothing may touch
@@ -106,10 +111,7 @@ func transposed(x []float32, rows, k int) []float32 {
 
 // check compares D with the plain product.
 func (x *Exact) check(c Config, d *ptx.Buffer) error {
-	if x.product == nil {
-		x.product = x.reference()
-	}
-	for i, sum := range x.product {
+	for i, sum := range x.reference() {
 		if c.Add {
 			sum += x.before[i]
 		}
@@ -117,15 +119,24 @@ func (x *Exact) check(c Config, d *ptx.Buffer) error {
 			return fmt.Errorf("gemm: D[%d,%d] = %v, want %v", i/x.N, i%x.N, got, want)
 		}
 	}
-	for i := len(x.product); i < len(d.Data)/c.Out.Size(); i++ {
-		if v := at(d, c.Out, i); !math.IsNaN(float64(v)) {
-			return fmt.Errorf("gemm: %v written %d elements behind D", v, i-len(x.product))
+	return untouched(d, c.Out, len(x.product))
+}
+
+// untouched checks the guard band behind n elements.
+func untouched(d *ptx.Buffer, t num.DType, n int) error {
+	for i := n; i < len(d.Data)/t.Size(); i++ {
+		if v := at(d, t, i); !math.IsNaN(float64(v)) {
+			return fmt.Errorf("gemm: %v written %d elements behind %s", v, i-n, d.Name)
 		}
 	}
 	return nil
 }
 
+// reference is the product.
 func (x *Exact) reference() []float32 {
+	if x.product != nil {
+		return x.product
+	}
 	d := make([]float32, x.M*x.N)
 	for i := range d {
 		a, b := x.a[i/x.N*x.K:][:x.K], x.b[i%x.N*x.K:][:x.K]
@@ -135,6 +146,7 @@ func (x *Exact) reference() []float32 {
 		}
 		d[i] = sum
 	}
+	x.product = d
 	return d
 }
 
@@ -146,6 +158,9 @@ func (c Config) Sizes() [][3]int {
 		if c.TransB {
 			deep = 71
 		}
+	}
+	if c.Epi.Act == kernel.SwiGLU { // half of N is D's width
+		return [][3]int{{256, 256, 256}, {136, 208, deep}, {512, 256, 1024}, {8, 16, 8}, {odd, 32, 24}, {304, 528, 640}}
 	}
 	return [][3]int{{256, 256, 256}, {136, 200, deep}, {512, 256, 1024}, {8, 8, 8}, {odd, 16, 24}, {304, 520, 640}}
 }

@@ -28,8 +28,9 @@ type Config struct {
 	In     num.DType // of A and B: BF16 or F16; 0: BF16
 	Out    num.DType // of D: BF16, F16 or F32; 0: In
 	Add    bool      // add the product to D instead of overwriting it; D is F32
-	TransA bool      // A is stored [K, M]
-	TransB bool      // B is stored [K, N]
+	Epi    kernel.Epilogue
+	TransA bool // A is stored [K, M]
+	TransB bool // B is stored [K, N]
 }
 
 // full replaces zero fields by what they stand for.
@@ -46,9 +47,9 @@ func (c Config) full() Config {
 	return c
 }
 
-// Like is the configuration for a product of the types, layouts and addition of another.
+// Like is the configuration for a product of the types, layouts, addition and epilogue of another.
 func (c Config) Like(o Config) Config {
-	c.In, c.Out, c.Add, c.TransA, c.TransB = o.In, o.Out, o.Add, o.TransA, o.TransB
+	c.In, c.Out, c.Add, c.Epi, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Epi, o.TransA, o.TransB
 	return c
 }
 
@@ -116,7 +117,14 @@ func (c Config) registers() (producer, consumer int) {
 
 // Shared is the dynamic shared memory in bytes: ring, store buffers, barriers.
 func (c Config) Shared() int {
-	return c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*c.storeBytes() + 16*c.Stages
+	n := c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*(c.storeBytes()+c.Epi.Vectors()*kernel.MaxVector) + 16*c.Stages
+	if c.Epi.Vectors() > 0 {
+		n += 8 * c.Consumers
+	}
+	if c.Epi.ReadsC() {
+		n += 8 * c.Consumers * c.full().Buffers
+	}
+	return n
 }
 
 // Check tells why a configuration cannot be built.
@@ -161,6 +169,13 @@ func (c Config) checkTypes() error {
 		return fmt.Errorf("gemm: result of type %v, want bf16, f16 or f32", c.Out)
 	case c.Add && c.Out != num.F32:
 		return fmt.Errorf("gemm: adding to a result of type %v, want f32", c.Out)
+	case c.Add && c.Epi != kernel.Epilogue{}:
+		return fmt.Errorf("gemm: adding to D beside another epilogue, want one of them; hint: residual with C = D")
+	case c.Buffers%c.Epi.Wide() != 0:
+		return fmt.Errorf("gemm: %d store buffers for chunks that are stored %d together, want a multiple", c.Buffers, c.Epi.Wide())
+	}
+	if why := c.Epi.Refuse(c.Out, c.BN); why != "" {
+		return fmt.Errorf("gemm: an epilogue with %s", why)
 	}
 	return nil
 }
@@ -176,11 +191,15 @@ func (c *Config) options() []option {
 	out := func(t num.DType) option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.In, func() { c.Out = t }}
 	}
-	return []option{
+	all := []option{
 		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		{"f16", c.In == num.F16, func() { c.In = num.F16 }}, out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}
+	for _, w := range c.Epi.Words() {
+		all = append(all, option{w.Name, w.On, w.Set})
+	}
+	return all
 }
 
 type option struct {

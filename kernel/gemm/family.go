@@ -36,6 +36,21 @@ func Family() []Config {
 		"128x128x64-w2-c1x1-s3-g4-b4",
 		"128x192x64-w2-c2x1-s3-g4-b3",
 		"128x64x64-w1-c1x1-s3-g4-b4",
+		// epilogues
+		"128x256x64-w2-c2x1-s3-g8-residual",
+		"128x256x64-w2-c1x1-s3-g8-b4-alpha-bias-residual",
+		"128x192x64-w2-c1x1-s3-g4-pingpong-residual",
+		"64x128x64-w1-c1x1-s4-g4-b1-tof32-residual-amax",
+		"128x256x64-w2-c1x2-s3-g8-rows-columns-bias",
+		"128x128x64-w2-c1x1-s4-g4-alpha-gelu-keep",
+		"128x192x64-w2-c2x1-s3-g4-alpha-rows-gelu-residual",
+		"128x256x64-w2-c1x1-s3-g8-alpha-swiglu",
+		"128x256x64-w2-c2x1-s3-g8-b3-alpha-bias-swiglu-keep",
+		"128x128x64-w1-c2x1-s4-g4-tb-alpha-swiglu-amax",
+		"128x128x64-w2-c1x1-s4-g4-pingpong-tb-alpha-dgelu",
+		"128x256x64-w2-c1x1-s3-g8-tb-b4-alpha-dswiglu",
+		"64x64x64-w1-c1x1-s4-g0-invites-alpha-rows-dswiglu-amax",
+		"128x128x64-w2-c1x1-s4-g4-f16-alpha-bias-gelu",
 	})
 }
 

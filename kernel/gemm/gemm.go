@@ -1,10 +1,13 @@
-// Package gemm multiplies matrices on Hopper's tensor cores: D = A·Bᵀ, bf16 or f16 in, bf16, f16 or f32 out, float32 accumulation, any M, N, K whose rows are
+// Package gemm multiplies matrices on Hopper's tensor cores: D = epilogue(A·Bᵀ), bf16 or f16 in, bf16, f16 or f32 out, float32 accumulation, any M, N, K whose rows are
 // multiples of 16 bytes. A and B may each lie transposed in memory, which is what the three products of a linear layer's training need.
 //
 // Start with Config in config.go, then body.go, which is the kernel; choose.go picks a Config for a problem.
 package gemm
 
-import "heddle/ptx"
+import (
+	"heddle/kernel"
+	"heddle/ptx"
+)
 
 const elem = 2 // bytes of an element of A and B
 
@@ -19,6 +22,7 @@ type params struct {
 	A, B, D        ptx.ParamMap
 	TilesM, TilesN ptx.ParamU32 // cluster tiles
 	Steps          ptx.ParamU32 // of BK along K
+	Finish         kernel.FinishParams
 }
 
 // New builds the kernel.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"heddle/kernel"
 	"heddle/num"
 	"heddle/ptx"
 )
@@ -13,7 +14,17 @@ type Problem struct {
 	M, N, K int
 	A       *ptx.Buffer // [M, K], or [K, M] where A is transposed
 	B       *ptx.Buffer // [N, K], or [K, N]
-	D       *ptx.Buffer // [M, N]
+	D       *ptx.Buffer // [M, N]; [M, N/2] for SwiGLU, [M, 2N] for its backward form
+	Epi     Operands
+}
+
+// Operands are what a configuration's epilogue takes; the others are not looked at.
+type Operands struct {
+	Alpha, Beta         float32
+	Rows, Columns, Bias *ptx.Buffer // [M], [N], [N] float32
+	C                   *ptx.Buffer // of D's type and shape; for a backward activation what the forward one kept
+	Kept                *ptx.Buffer // [M, N] of D's type
+	AMax                *ptx.Buffer // one float32, zero before
 }
 
 // Launch describes the launch for a device that runs so many CTAs of this kernel at once.
@@ -25,7 +36,10 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	if ctas < c.Cluster() {
 		return ptx.Launch{}, nil, fmt.Errorf("gemm: a device that runs %d CTAs cannot hold a cluster of %d", ctas, c.Cluster())
 	}
-	tilesM, tilesN := ceil(p.M, c.BM*c.ClusterM), ceil(p.N, c.BN*c.ClusterN)
+	if c.Epi.Act == kernel.SwiGLU && p.N%2 != 0 {
+		return ptx.Launch{}, nil, fmt.Errorf("gemm: %d columns for pairs of gate and up, want an even number", p.N)
+	}
+	tilesM, tilesN := ceil(p.M, c.BM*c.ClusterM), ceil(p.N*c.columns()/c.BN, c.columns()*c.ClusterN)
 	if float64(tilesM)*float64(tilesN)*float64(c.Cluster()) > math.MaxInt32 {
 		return ptx.Launch{}, nil, fmt.Errorf("gemm: %d × %d cluster tiles do not fit 31 bits", tilesM, tilesN)
 	}
@@ -50,19 +64,94 @@ func (g *Gemm) maps(p Problem) (*ptx.Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.operand("B", p.B, p.N, p.K, c.BN/c.ClusterM, c.TransB)
-	if err != nil {
-		return nil, err
-	}
-	d, err := matrix("D", c.Out, p.D, p.M, p.N, 64)
+	b, err := c.operand("B", p.B, p.N, p.K, min(c.BN/c.ClusterM, c.columns()), c.TransB)
 	if err != nil {
 		return nil, err
 	}
 	args := g.Entry.NewArgs()
 	g.A.Put(args, a)
 	g.B.Put(args, b)
-	g.D.Put(args, d)
-	return args, nil
+	return args, g.results(args, p)
+}
+
+// results puts D and the epilogue's operands.
+func (g *Gemm) results(args *ptx.Args, p Problem) error {
+	e, f := g.Config.Epi, g.Finish
+	d, err := g.halves("D", p.D, p.M, e.Act.Columns(p.N), e.Act == kernel.DSwiGLU)
+	if err != nil {
+		return err
+	}
+	g.D.Put(args, d[0])
+	if e.Act == kernel.DSwiGLU {
+		f.Up.Put(args, d[1])
+	}
+	if e.Act == kernel.SwiGLU {
+		f.Half.Put(args, uint32(p.N/2))
+	}
+	if e.Alpha {
+		f.Alpha.Put(args, p.Epi.Alpha)
+	}
+	if e.Residual {
+		f.Beta.Put(args, p.Epi.Beta)
+	}
+	if e.AMax {
+		f.AMax.Put(args, p.Epi.AMax, 0)
+	}
+	return g.epilogueMaps(args, p)
+}
+
+// epilogueMaps puts what the epilogue reads and writes by TMA.
+func (g *Gemm) epilogueMaps(args *ptx.Args, p Problem) error {
+	c, e, f := g.Config, g.Config.Epi, g.Finish
+	for _, v := range []struct {
+		on        bool
+		name      string
+		buffer    *ptx.Buffer
+		n, box    int
+		parameter ptx.ParamMap
+	}{{e.Rows, "rows", p.Epi.Rows, p.M, c.rows(), f.Rows}, {e.Columns, "columns", p.Epi.Columns, p.N, c.columns(), f.Columns}, {e.Bias, "bias", p.Epi.Bias, p.N, c.columns(), f.Bias}} {
+		if !v.on {
+			continue
+		}
+		if v.n*4%16 != 0 && v.name != "rows" {
+			return fmt.Errorf("gemm: %d %s, want a multiple of 4", v.n, v.name)
+		}
+		v.parameter.Put(args, &ptx.Map{Type: num.F32, Buffer: v.buffer, Dims: []int{v.n, 1}, Strides: []int{(v.n*4 + 15) &^ 15}, Box: []int{v.box, 1}, L2: ptx.L2128B})
+	}
+	for _, m := range []struct {
+		on, pair   bool
+		name       string
+		buffer     *ptx.Buffer
+		cols       int
+		parameters [2]ptx.ParamMap
+	}{{e.ReadsC(), e.Act == kernel.DSwiGLU, "C", p.Epi.C, e.Act.Columns(p.N), f.C}, {e.Keep, e.Act == kernel.SwiGLU, "kept", p.Epi.Kept, p.N, f.Kept}} {
+		if !m.on {
+			continue
+		}
+		maps, err := g.halves(m.name, m.buffer, p.M, m.cols, m.pair)
+		if err != nil {
+			return err
+		}
+		for i, x := range maps {
+			m.parameters[i].Put(args, x)
+		}
+	}
+	return nil
+}
+
+// halves is the map of a matrix like D, or those of its left and its right half.
+func (g *Gemm) halves(name string, b *ptx.Buffer, rows, cols int, pair bool) ([]*ptx.Map, error) {
+	whole, err := matrix(name, g.Config.Out, b, rows, cols, 64)
+	if err != nil || !pair {
+		return []*ptx.Map{whole}, err
+	}
+	left, right := *whole, *whole
+	left.Dims = []int{cols / 2, rows}
+	right.Dims, right.Offset = left.Dims, cols/2*g.Config.Out.Size()
+	if right.Offset%16 != 0 {
+		return nil, fmt.Errorf("gemm: halves of %s are %d bytes wide, want a multiple of 16", name, right.Offset)
+	}
+	return []*ptx.Map{&left, &right}, nil
 }
 
 // operand is the tensor map of A or B, [rows, k] as the product sees it. K-major it moves boxes of so many rows, one slab wide; transposed, chunks of 64 rows, a stage deep.

@@ -4,8 +4,12 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand"
+	"slices"
+	"strings"
 	"testing"
 
+	"heddle/kernel"
+	"heddle/num"
 	"heddle/ptx"
 	"heddle/ptx/emulate"
 )
@@ -93,6 +97,105 @@ func TestLaunchRefusesWhatDoesNotFit(t *testing.T) {
 	for _, c := range [][3]int{{0, 4, 4}, {4, 20, 16}, {4, 4, 6}, {5, 4, 4}, {4, 4, 20}} {
 		if _, _, err := s.Launch(x, y, c[0], c[1], c[2], 1); err == nil {
 			t.Errorf("rows %d, cols %d, pitch %d pass", c[0], c[1], c[2])
+		}
+	}
+}
+
+// built lists the kernels in the types and shapes that their code paths tell apart: teams of some lanes, of a warp, of several warps; ragged and whole.
+func built(t *testing.T) map[string]kernel.Built {
+	t.Helper()
+	all := map[string]kernel.Built{}
+	add := func(name string, b kernel.Built, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		all[name] = b
+	}
+	for _, typ := range []num.DType{num.F32, num.BF16} {
+		for _, cols := range []int{8, 72, 128, 1024, 2056} {
+			for _, plus := range []bool{false, true} {
+				c := NormConfig{Cols: cols, Type: typ, Wide: true, Again: cols == 72 && !plus, Plus: plus}
+				n, err := NewNorm(c)
+				add(c.name(), n, err)
+				b := NormBackConfig{Cols: cols, Type: typ, Wide: true, Weights: cols != 72, Plus: plus}
+				k, err := NewNormBack(b)
+				add(b.name(), k, err)
+			}
+			d, err := NewDot(cols, typ, true)
+			add(d.Entry.Name, d, err)
+		}
+		for _, cols := range []int{1, 33, 1100} {
+			n, err := NewNorm(NormConfig{Cols: cols, Type: typ})
+			add(n.Entry.Name, n, err)
+			b, err := NewNormBack(NormBackConfig{Cols: cols, Type: typ, Weights: true})
+			add(b.Entry.Name, b, err)
+			d, err := NewDot(cols, typ, false)
+			add(d.Entry.Name, d, err)
+		}
+		for _, wide := range []bool{true, false} {
+			for p := Max; p <= Back; p++ {
+				l, err := NewLoss(LossConfig{Piece: p, Type: typ, Wide: wide})
+				add(l.Entry.Name, l, err)
+			}
+			for _, last := range []bool{true, false} {
+				for term := Plain; term <= Squares; term++ {
+					r, err := NewReduce(ReduceConfig{Term: term, Type: typ, Wide: wide, Last: last})
+					add(r.Entry.Name, r, err)
+				}
+			}
+			e, err := NewEmbed(72, typ, wide)
+			add(e.Entry.Name, e, err)
+			b, err := NewEmbedBack(typ, wide)
+			add(b.Entry.Name, b, err)
+		}
+	}
+	for _, last := range []bool{true, false} {
+		r, err := NewReduce(ReduceConfig{Term: Tokens, Type: num.F32, Last: last})
+		add(r.Entry.Name, r, err)
+	}
+	c, err := NewColumns()
+	add("columns", c, err)
+	return all
+}
+
+// Every kernel gives what float64 gives, within the bound of its roundings, and writes nothing else.
+func TestRowsAreRight(t *testing.T) {
+	for name, b := range built(t) {
+		cases, err := b.Cases(2)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for i, c := range cases {
+			if err := (emulate.Emulator{SMs: 3, Seed: int64(i)}).Run(b.Module(), c.Launch, c.Args); err != nil {
+				t.Fatal(name, c.Name, err)
+			}
+			if err := c.Check(); err != nil {
+				t.Errorf("%s %s: %v", name, c.Name, err)
+			}
+		}
+	}
+}
+
+// Every barrier is needed: each one's removal is reported.
+func TestEveryMutantOfTheRowsIsCaught(t *testing.T) {
+	for name, b := range built(t) {
+		if strings.Contains(name, "f32") || !slices.ContainsFunc(b.Module().Entries[0].Mutants(), func(m ptx.Mutant) bool { return m.Op == ptx.OpBarSync }) {
+			continue // the barriers of one type are those of the other
+		}
+		c, sms, err := b.FaultCase()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		fresh := func() (ptx.Launch, *ptx.Args, error) { return c.Launch, c.Args, nil }
+		verdicts, err := emulate.Trial(b.Module().Entries[0], emulate.Emulator{SMs: sms, MaxSteps: 1e7}, 1, fresh, b.Equivalent)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, v := range verdicts {
+			if !v.Passed() {
+				t.Errorf("%s: %s %s: caught on %d of %d seeds; reported: %s", name, v.Line, v.Mutant, v.Caught, v.Seeds, v.Text)
+			}
 		}
 	}
 }

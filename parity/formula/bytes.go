@@ -84,7 +84,7 @@ func (t *table) scalars() {
 // gradients of each unit once. All of it is independent of the number of tokens.
 func (t *table) shards() {
 	z := &t.z
-	root, layer := z.fsdp*z.slice(z.root()), z.fsdp*z.slice(z.layer())
+	root, layer := z.fsdp*z.slice(elements(z.root())), z.fsdp*z.slice(elements(z.layer()))
 	t.add("fsdp/all-gather", z.fsdp, gathered(root, z.fsdp)+2*z.L*gathered(layer, z.fsdp))
 	t.add("fsdp/reduce-scatter", z.fsdp, gathered(root, z.fsdp)+z.L*gathered(layer, z.fsdp))
 }
@@ -152,23 +152,24 @@ func (z *sizes) packedSums(norms, copies int) int {
 	}
 }
 
-// packed is how many elements of norms that are partial over tp, and of key/value projections, rest on an fsdp rank.
-func (z *sizes) packed(rank int) (norms, copies int) {
-	// A layer's unit: norm, Wq, Wk with Wv, norms of q and k, Wo, norm, Wgate, Wup, Wdown.
-	slice := z.slice(z.layer())
-	lo, hi := rank*slice, (rank+1)*slice
-	kv := z.H + z.a*z.D*z.H
-	heads := kv + 2*z.g*z.D*z.H
-	second := heads + 2*z.D + z.a*z.D*z.H
-	copies = z.L * overlap(lo, hi, kv, heads-kv)
-	norms = z.L * overlap(lo, hi, heads, 2*z.D)
-	if z.megatron {
-		norms += z.L * (overlap(lo, hi, 0, z.H) + overlap(lo, hi, second, z.H))
-		// The root unit: the embedding's rows, the final norm, an untied head.
-		slice := z.slice(z.root())
-		norms += overlap(rank*slice, (rank+1)*slice, (z.V+z.tp-1)/z.tp*z.H, z.H)
+// packed is how many elements rest on an fsdp rank whose gradients are partial over all of tp, and over copies of heads.
+func (z *sizes) packed(rank int) (norms, copied int) {
+	count := func(unit []part, times int) {
+		slice, at := z.slice(elements(unit)), 0
+		for _, p := range unit {
+			n := times * overlap(rank*slice, (rank+1)*slice, at, p.n)
+			switch {
+			case p.kind == heads, p.kind == stream && z.megatron:
+				norms += n
+			case p.kind == copies:
+				copied += n
+			}
+			at += p.n
+		}
 	}
-	return norms, copies
+	count(z.layer(), z.L)
+	count(z.root(), 1)
+	return norms, copied
 }
 
 // overlap is how much of the n elements from at on lies in [lo, hi).

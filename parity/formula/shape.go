@@ -13,6 +13,11 @@ type Shape struct {
 
 	Tied bool // the head is the embedding
 	Elem int  // bytes of an element of weights and activations
+
+	// What the family's blocks are made of.
+	LayerNorm, QKNorm, Gated  bool // norms have a bias; q and k are normed; the MLP has a gate
+	QKVBias, OutBias, MLPBias bool // OutBias: of attention's output projection
+	Positions                 int  // learned; 0: none
 }
 
 // Layout is the ranks of each axis, 0 counts as 1. Megatron cuts the residual stream over tp.
@@ -50,19 +55,69 @@ func localSizes(m Shape, l Layout) sizes {
 	return z
 }
 
-// layer is the elements of a layer's parameters that a rank uses: two norms of H, two of D, the projections of its heads (Wq
-// and Wo, Wk and Wv), and three matrices of its share of F.
-func (z *sizes) layer() int {
-	return 2*z.H + 2*z.D + 2*z.a*z.D*z.H + 2*z.g*z.D*z.H + 3*z.F/z.tp*z.H
+// part is some of a unit's elements on a rank, by what becomes of their gradients over tp.
+type part struct {
+	n    int
+	kind kind
 }
 
-// root is the elements of the parameters outside the layers: the embedding's rows, padded to a multiple of tp; as many for an
-// untied head; the final norm.
-func (z *sizes) root() int {
+type kind uint8
+
+const (
+	cut    kind = iota // each rank has its own heads, width or words
+	stream             // norms and biases of the residual stream: partial where tp ranks see other tokens, under Megatron
+	heads              // norms of heads: partial, ranks have other heads
+	copies             // key/value projections: partial over the copies of a head
+)
+
+// layer lists a layer's unit in order: norm, q, k, v, norms of q and k, o, norm, gate, up, down, each bias after its weight.
+func (z *sizes) layer() (unit []part) {
+	add := func(k kind, n int, has bool) {
+		if has {
+			unit = append(unit, part{n, k})
+		}
+	}
+	q, kv, f := z.a*z.D, z.g*z.D, z.F/z.tp
+	add(stream, z.H, true)
+	add(stream, z.H, z.LayerNorm)
+	add(cut, q*z.H, true)
+	add(cut, q, z.QKVBias)
+	for range 2 {
+		add(copies, kv*z.H, true)
+		add(copies, kv, z.QKVBias)
+	}
+	add(heads, 2*z.D, z.QKNorm)
+	add(cut, q*z.H, true)
+	add(stream, z.H, z.OutBias)
+	add(stream, z.H, true)
+	add(stream, z.H, z.LayerNorm)
+	add(cut, f*z.H, z.Gated)
+	add(cut, f, z.Gated && z.MLPBias)
+	add(cut, f*z.H, true)
+	add(cut, f, z.MLPBias)
+	add(cut, f*z.H, true)
+	add(stream, z.H, z.MLPBias)
+	return unit
+}
+
+// root lists what is outside the layers: the embedding's rows, padded to a multiple of tp; learned positions; the final norm;
+// as many rows for an untied head.
+func (z *sizes) root() []part {
 	rows := (z.V + z.tp - 1) / z.tp
-	n := rows*z.H + z.H
+	unit := []part{{rows * z.H, cut}, {z.Positions * z.H, stream}, {z.H, stream}}
+	if z.LayerNorm {
+		unit = append(unit, part{z.H, stream})
+	}
 	if !z.Tied {
-		n += rows * z.H
+		unit = append(unit, part{rows * z.H, cut})
+	}
+	return unit
+}
+
+// elements is the size of a unit on a rank.
+func elements(unit []part) (n int) {
+	for _, p := range unit {
+		n += p.n
 	}
 	return n
 }
@@ -71,4 +126,6 @@ func (z *sizes) root() int {
 func (z *sizes) slice(n int) int { return (n + z.fsdp - 1) / z.fsdp }
 
 // rests is the elements of all units that rest on one rank, padding included.
-func (z *sizes) rests() int { return z.slice(z.root()) + z.L*z.slice(z.layer()) }
+func (z *sizes) rests() int {
+	return z.slice(elements(z.root())) + z.L*z.slice(elements(z.layer()))
+}

@@ -79,6 +79,28 @@ func storeGlobal(n int) op {
 	}
 }
 
+// loadHalf reads two bytes into the low half of the result.
+func loadHalf(w *warp, c *code) {
+	for l := range lanes(w.mask) {
+		p := w.global(w.d[c.a][l], 2)
+		if p == nil {
+			return
+		}
+		w.r[c.d][l] = uint32(binary.LittleEndian.Uint16(p))
+	}
+}
+
+// storeHalf writes the low half.
+func storeHalf(w *warp, c *code) {
+	for l := range lanes(w.mask) {
+		p := w.global(w.d[c.a][l], 2)
+		if p == nil {
+			return
+		}
+		binary.LittleEndian.PutUint16(p, uint16(w.r[c.s[1]][l]))
+	}
+}
+
 // atomic replaces a word by f of it and the operand; the old one is the result, where there is one.
 func atomic(f func(old, x uint32) uint32) op {
 	return func(w *warp, c *code) {

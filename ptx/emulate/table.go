@@ -64,7 +64,7 @@ var table = [ptx.NumOps]op{
 	ptx.OpLoadSU32: loadShared(1), ptx.OpLoadSF32: loadShared(1), ptx.OpLoadSF32x2: loadShared(2), ptx.OpLoadSF32x4: loadShared(4),
 	ptx.OpStoreSU32: storeShared(1), ptx.OpStoreSF32: storeShared(1), ptx.OpStoreSF32x4: storeShared(4), ptx.OpStoreSU32x4: storeShared(4), ptx.OpStoreSF32x2: storeShared(2),
 	ptx.OpLoadGU32: loadGlobal(1), ptx.OpLoadGF32: loadGlobal(1), ptx.OpLoadGF32x4: loadGlobal(4), ptx.OpLoadGU32x4: loadGlobal(4),
-	ptx.OpStoreGU32: storeGlobal(1), ptx.OpStoreGF32: storeGlobal(1), ptx.OpStoreGF32x4: storeGlobal(4), ptx.OpStoreGU32x4: storeGlobal(4),
+	ptx.OpLoadGU16: loadHalf, ptx.OpStoreGU16: storeHalf, ptx.OpStoreGU32: storeGlobal(1), ptx.OpStoreGF32: storeGlobal(1), ptx.OpStoreGF32x4: storeGlobal(4), ptx.OpStoreGU32x4: storeGlobal(4),
 	ptx.OpAtomAddGU32: atomic(func(old, x uint32) uint32 { return old + x }), ptx.OpAtomIncGU32: atomic(atomicInc),
 	ptx.OpRedAddGU32: atomic(func(old, x uint32) uint32 { return old + x }), ptx.OpRedAddGF32: atomic(addFloat),
 

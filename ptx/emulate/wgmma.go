@@ -159,7 +159,7 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	e := epoch{g.agent, uint32(g.commits[w.id%4] + 1)}
 	if f.regs {
 		if w.id%4 == 0 {
-			w.operand("B", matrixTile{p.b, transposed(c, 7), f}, 0, p.acc.n, e)
+			w.operandB(matrixTile{p.b, transposed(c, 7), f}, p.acc.n, e)
 		}
 		return
 	}
@@ -179,10 +179,31 @@ func (g *group) inspect(w *warp, c *code, f form, p *product) {
 	if w.id%4 != 0 {
 		return
 	}
-	from, ok = w.operand("B", matrixTile{p.b, transB, f}, 0, p.acc.n, e)
+	from, ok = w.operandB(matrixTile{p.b, transB, f}, p.acc.n, e)
 	if kb := (matrixTile{mn: transB}).alongK(from); ok && ka != unknownK && kb != unknownK && ka != kb {
 		w.fault(Operand, -1, "", "A holds k from %d, B holds k from %d: the operands do not meet along K", ka, kb)
 	}
+}
+
+// operandB checks all rows of B, in the parts that the kernel says it is put together from.
+func (w *warp) operandB(t matrixTile, rows int, e epoch) (from origin, ok bool) {
+	part := rows
+	if s := w.m.entry.Spliced; s > 0 {
+		part = min(part, s)
+	}
+	for first := 0; first < rows; first += part {
+		o, fine := w.operand("B", t, first, min(part, rows-first), e)
+		if !fine {
+			return o, false
+		}
+		if k := t.alongK(o); first == 0 {
+			from = o
+		} else if k != t.alongK(from) {
+			w.fault(Operand, -1, "", "operand B: rows from %d on hold k from %d, those before from %d", first, k, t.alongK(from))
+			return from, false
+		}
+	}
+	return from, true
 }
 
 func transposed(c *code, i int) bool { return i < len(c.in.Src) && c.in.Src[i].Imm() == 1 }

@@ -135,8 +135,8 @@ func (c *chrome) work(e *trace.Raw, kind WorkKind) {
 	if len(device) == 0 || c.heddle {
 		device = e.Pid
 	}
-	if len(stream) == 0 || c.heddle {
-		stream = e.Tid
+	if len(stream) == 0 {
+		stream = e.Tid // heddle's own names the stream where its kernels overlap, as under PDL: their rows are two then
 	}
 	dev, ok := trace.ParseInt(device)
 	if !ok || dev < 0 || dev > 1<<20 {

@@ -31,7 +31,24 @@ func cases() []Shape {
 		}
 		return p
 	}
+	documents := func(starts ...int) []int { // a sequence a 0
+		var from []int
+		for i, n := 0, starts[len(starts)-1]; i < n; i++ {
+			at := 0
+			for _, s := range starts[:len(starts)-1] {
+				if s <= i {
+					at = s
+				}
+			}
+			from = append(from, at)
+		}
+		return from
+	}
 	return []Shape{
+		{B: 1, Sq: 7, Sk: 7, G: 1, R: 1, D: 4, From: documents(0, 3, 4, 7)},
+		{B: 2, Sq: 200, Sk: 200, G: 2, R: 2, D: 20, From: append(documents(0, 5, 64, 100, 128, 129, 200), documents(0, 70, 199, 200)...)},
+		{B: 1, Sq: 1, Sk: 150, G: 1, R: 3, D: 8, QPos: []int{149}, From: []int{130}},
+		{B: 1, Sq: 3, Sk: 3, G: 1, R: 1, D: 4, From: []int{0, 2, 2}}, // query 1 sees nothing
 		{B: 1, Sq: 1, Sk: 1, G: 1, R: 1, D: 1},
 		{B: 2, Sq: 5, Sk: 5, G: 1, R: 2, D: 8},
 		{B: 1, Sq: 48, Sk: 64, G: 2, R: 1, D: 16},
@@ -101,14 +118,21 @@ func naiveQuery(s *Shape, t Tensors[float64], d Grads[float64], b, g, a, i int) 
 	row := (b*s.Sq+i)*s.G*s.R + a
 	q, dq := t.Q[b*s.QBatch+i*s.QRow+a*s.D:][:s.D], d.DQ[b*s.QBatch+i*s.QRow+a*s.D:][:s.D]
 	o, do := t.O[row*s.D:][:s.D], d.DO[row*s.D:][:s.D]
+	first := 0
+	if s.From != nil {
+		first = min(n, s.From[b*s.Sq+i])
+	}
 	p, sum := make([]float64, n), 0.0
-	for j := range p {
+	for j := first; j < n; j++ {
 		p[j] = math.Exp(s.Scale * dot(q, t.K[b*s.KBatch+j*s.KRow+g*s.D:]))
 		sum += p[j]
 	}
 	t.LSE[row] = math.Log(sum)
 	clear(o)
 	clear(dq)
+	if first == n {
+		return
+	}
 	for j := range p {
 		p[j] /= sum
 		for e := range o {

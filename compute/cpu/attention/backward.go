@@ -43,12 +43,12 @@ type backward[T Float] struct {
 	d    *Grads[T]
 	pool *blas.Pool
 
-	probs, dscores []T // [backwardRows, keyTile] p, then ds
-	delta          []T // [backwardRows]
-	keysT, valuesT []T // [tiles] packed kᵀ and vᵀ, [D, keyTile] each
-	keys           []T // [tiles] packed k, [keyTile, D]
-	queries, grads []T // packed q and do of the query tile, [backwardRows, D]
-	count          [backwardRows]int
+	probs, dscores []T                // [backwardRows, keyTile] p, then ds
+	delta          []T                // [backwardRows]
+	keysT, valuesT []T                // [tiles] packed kᵀ and vᵀ, [D, keyTile] each
+	keys           []T                // [tiles] packed k, [keyTile, D]
+	queries, grads []T                // packed q and do of the query tile, [backwardRows, D]
+	keysOf         [backwardRows]span // of each row
 	tLen, kLen     int
 	tile           blas.Params[T]
 	bT, bV, bK     blas.PackedB[T]
@@ -81,10 +81,10 @@ func (w *backward[T]) head(b, g int) {
 	w.pack(b, g)
 	for i := 0; i < s.Sq; i += backwardRows {
 		n := min(backwardRows, s.Sq-i)
-		from := 0
+		var last span
 		for r := range n {
-			from = s.visible(b, i+r, from)
-			w.count[r] = from
+			last = s.span(b, i+r, last.hi)
+			w.keysOf[r] = last
 		}
 		for a := g * s.R; a < (g+1)*s.R; a++ {
 			w.rows(b, a, i, n)
@@ -138,7 +138,7 @@ func (w *backward[T]) rows(b, a, i, n int) {
 	blas.PackB(w.pool, &w.bQ, q, s.QRow, false)
 	blas.PackB(w.pool, &w.bDO, do, heads*s.D, false)
 	g := a / s.R
-	for j, last := 0, w.count[n-1]; j < last; j += keyTile {
+	for j, last := w.keysOf[0].firstTile(), w.keysOf[n-1].hi; j < last; j += keyTile {
 		w.at(j, min(keyTile, s.Sk-j))
 		cols := min(keyTile, last-j)
 		w.gemm(blas.Params[T]{M: n, N: cols, K: s.D, A: q, LDA: s.QRow, Packed: &w.bT, C: w.probs, LDC: keyTile})
@@ -161,12 +161,14 @@ func (w *backward[T]) gemm(g blas.Params[T]) {
 // row turns scores into weights p and their gradients into ds.
 func (w *backward[T]) row(r, j, cols int, lse T) {
 	p, ds := w.probs[r*keyTile:][:cols], w.dscores[r*keyTile:][:cols]
-	seen := max(0, min(cols, w.count[r]-j))
-	clear(p[seen:])
-	clear(ds[seen:])
-	if seen > 0 {
+	lo, hi := w.keysOf[r].in(j, cols)
+	for _, x := range [...][]T{p, ds} {
+		clear(x[:lo])
+		clear(x[hi:])
+	}
+	if p, ds = p[lo:hi], ds[lo:hi]; lo < hi {
 		scale := T(w.s.Scale)
-		vec.ExpSum(p[:seen], p[:seen], scale, lse)
-		vec.SoftmaxBackward(ds[:seen], p[:seen], ds[:seen], w.delta[r], scale)
+		vec.ExpSum(p, p, scale, lse)
+		vec.SoftmaxBackward(ds, p, ds, w.delta[r], scale)
 	}
 }

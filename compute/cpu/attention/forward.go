@@ -9,7 +9,7 @@ import (
 
 // Forward computes, for each sequence b, query i, query head a of key head g = a/R:
 //
-//	s[j] = Scale · Σ_d q[b,i,a,d] · k[b,j,g,d]     for the keys j with KPos[j] ≤ QPos[i]
+//	s[j] = Scale · Σ_d q[b,i,a,d] · k[b,j,g,d]     for the keys j ≥ From[b,i] with KPos[j] ≤ QPos[i]
 //	lse[b,i,a] = ln Σ_j exp(s[j])
 //	o[b,i,a,d] = Σ_j exp(s[j] − lse[b,i,a]) · v[b,j,g,d]
 //
@@ -52,13 +52,15 @@ type forward[T Float] struct {
 	t    *Tensors[T]
 	pool *blas.Pool
 
-	scores     []T // [forwardRows, keyTile]
-	out        []T // [forwardRows, D], not yet divided by sum
-	top, sum   []T // [forwardRows], running maximum of scaled scores, Σ exp(s − top)
-	keys       []T // [tiles] packed k transposed
-	values     []T // [tiles] packed v
-	count      [forwardRows]int
+	scores     []T               // [forwardRows, keyTile]
+	out        []T               // [forwardRows, D], not yet divided by sum
+	top, sum   []T               // [forwardRows], running maximum of scaled scores, Σ exp(s − top)
+	keys       []T               // [tiles] packed k transposed
+	values     []T               // [tiles] packed v
+	keysOf     [forwardRows]span // of each row
 	kLen, vLen int
+	pages      [][]T // keys and values that are packed already (Cached); nil: this call packs them
+	group      int   // the key head at work, where there are pages
 	tile       blas.Params[T]
 	keyB, valB blas.PackedB[T]
 }
@@ -89,6 +91,9 @@ func (f *forward[T]) carve(mem []T) {
 	f.kLen, f.vLen = blas.PackedLen[T](f.pool, s.D, keyTile), blas.PackedLen[T](f.pool, keyTile, s.D)
 	f.scores, f.out = take(forwardRows*keyTile), take(forwardRows*s.D)
 	f.top, f.sum = take(forwardRows), take(forwardRows)
+	if f.pages != nil {
+		return
+	}
 	f.keys, f.values = take(kept(s)*f.kLen), take(kept(s)*f.vLen)
 }
 
@@ -109,25 +114,25 @@ func (s *Shape) row(w rows, r int) int {
 func (f *forward[T]) head(b, g int) {
 	s := f.s
 	if s.Sq == 1 {
-		seen := s.visible(b, 0, 0)
+		seen := s.span(b, 0, 0)
 		for a := 0; a < s.R; a += forwardRows {
 			n := min(forwardRows, s.R-a)
 			for r := range n {
-				f.count[r] = seen
+				f.keysOf[r] = seen
 			}
 			f.queries(rows{b, 0, g*s.R + a, n}, g)
 		}
 		return
 	}
-	for j := 0; j < s.Sk; j += keyTile {
+	for j := 0; j < s.Sk && f.pages == nil; j += keyTile {
 		f.pack(b, g, j)
 	}
 	for i := 0; i < s.Sq; i += forwardRows {
 		n := min(forwardRows, s.Sq-i)
-		from := 0
+		var last span
 		for r := range n {
-			from = s.visible(b, i+r, from)
-			f.count[r] = from
+			last = s.span(b, i+r, last.hi)
+			f.keysOf[r] = last
 		}
 		for a := g * s.R; a < (g+1)*s.R; a++ {
 			f.queries(rows{b, i, a, n}, g)
@@ -146,6 +151,9 @@ func (f *forward[T]) pack(b, g, j int) {
 
 // packed points keyB and valB at the tile from key j.
 func (f *forward[T]) packed(j int) (k, v *blas.PackedB[T]) {
+	if f.pages != nil {
+		return f.paged(j / keyTile)
+	}
 	t, d, n := j/keyTile%kept(f.s), f.s.D, min(keyTile, f.s.Sk-j)
 	f.keyB.Reuse(f.pool, f.keys[t*f.kLen:(t+1)*f.kLen], d, n)
 	f.valB.Reuse(f.pool, f.values[t*f.vLen:(t+1)*f.vLen], n, d)
@@ -164,8 +172,8 @@ func (f *forward[T]) queries(w rows, g int) {
 	if s.Sq == 1 {
 		step = s.D
 	}
-	for j, last := 0, f.count[n-1]; j < last; j += keyTile {
-		if s.Sq == 1 {
+	for j, last := f.keysOf[0].firstTile(), f.keysOf[n-1].hi; j < last; j += keyTile {
+		if s.Sq == 1 && f.pages == nil {
 			f.pack(w.b, g, j)
 		}
 		k, v := f.packed(j)
@@ -190,13 +198,14 @@ func (f *forward[T]) product(m, n, k int, a []T, lda int, b *blas.PackedB[T], c 
 // exp(s − top) and brings what was added before to the new top.
 func (f *forward[T]) row(r, j, cols int) {
 	row := f.scores[r*keyTile:][:cols]
-	seen := max(0, min(cols, f.count[r]-j))
-	clear(row[seen:])
-	if seen == 0 {
+	lo, hi := f.keysOf[r].in(j, cols)
+	clear(row[:lo])
+	clear(row[hi:])
+	if row = row[lo:hi]; lo == hi {
 		return
 	}
 	scale := T(f.s.Scale)
-	if m := scale * vec.Max(row[:seen]); m > f.top[r] {
+	if m := scale * vec.Max(row); m > f.top[r] {
 		if f.sum[r] != 0 {
 			down := T(math.Exp(float64(f.top[r] - m)))
 			f.sum[r] *= down
@@ -204,7 +213,7 @@ func (f *forward[T]) row(r, j, cols int) {
 		}
 		f.top[r] = m
 	}
-	f.sum[r] += vec.ExpSum(row[:seen], row[:seen], scale, f.top[r])
+	f.sum[r] += vec.ExpSum(row, row, scale, f.top[r])
 }
 
 // store divides by the sums and writes o and lse.
@@ -213,12 +222,15 @@ func (f *forward[T]) store(w rows) {
 	for r := range w.n {
 		at := s.row(w, r)
 		o := f.t.O[at*s.D:][:s.D]
-		if f.count[r] == 0 {
+		if k := f.keysOf[r]; k.lo >= k.hi {
 			clear(o)
 			f.t.LSE[at] = T(math.Inf(-1))
 			continue
 		}
 		vec.Scale(o, 1/f.sum[r], f.out[r*s.D:][:s.D])
+		if f.pages != nil { // nobody goes backward from here
+			continue
+		}
 		f.t.LSE[at] = f.top[r] + T(math.Log(float64(f.sum[r])))
 	}
 }

@@ -18,8 +18,14 @@ type Shape struct {
 
 	// QPos are the positions of the queries, [Sq] for all sequences or [B, Sq];
 	// KPos those of the keys, [Sk]. Both rise within a sequence; nil means
-	// 0, 1, 2, …. A query attends to the keys at its own position and before.
+	// First, First+1, … for queries and 0, 1, 2, … for keys. A query attends to
+	// the keys at its own position and before.
 	QPos, KPos []int
+	First      int
+
+	// From are the first keys that queries attend to, [B, Sq], rising within a
+	// sequence: documents that follow each other see only themselves. nil: key 0.
+	From []int
 
 	QRow, KRow     int // elements from one token to the next in q, dq and in k, v, dk, dv; 0 means A·D and G·D
 	QBatch, KBatch int // elements from one sequence to the next; 0 means Sq·QRow and Sk·KRow
@@ -88,6 +94,14 @@ func (s *Shape) check() {
 	if s.KPos != nil && len(s.KPos) != s.Sk {
 		fail("%d key positions, want %d", len(s.KPos), s.Sk)
 	}
+	if s.From != nil && len(s.From) != s.B*s.Sq {
+		fail("%d first keys, want %d", len(s.From), s.B*s.Sq)
+	}
+	for i, from := range s.From {
+		if from < 0 || i%s.Sq != 0 && from < s.From[i-1] {
+			fail("first key %d at %d, want them rising from 0", from, i)
+		}
+	}
 	for i := 1; i < len(s.KPos); i++ {
 		if s.KPos[i] <= s.KPos[i-1] {
 			fail("key positions %d, %d at %d, want them rising", s.KPos[i-1], s.KPos[i], i)
@@ -129,7 +143,7 @@ func checkOutput[T Float](s *Shape, o []T) {
 // visible is how many keys, from key 0, query i of sequence b attends to. from
 // is the answer for an earlier query, where the search starts.
 func (s *Shape) visible(b, i, from int) int {
-	at := i
+	at := s.First + i
 	if s.QPos != nil {
 		if len(s.QPos) > s.Sq {
 			i += b * s.Sq
@@ -144,3 +158,24 @@ func (s *Shape) visible(b, i, from int) int {
 	}
 	return from
 }
+
+// span are the keys [lo, hi) that query i of sequence b attends to. hi is also
+// the answer's for an earlier query, where the search starts.
+func (s *Shape) span(b, i, hi int) span {
+	lo := 0
+	if s.From != nil {
+		lo = s.From[b*s.Sq+i]
+	}
+	return span{lo, s.visible(b, i, hi)}
+}
+
+type span struct{ lo, hi int }
+
+// in are the span's places within the cols keys from j.
+func (k span) in(j, cols int) (lo, hi int) {
+	lo = max(0, min(cols, k.lo-j))
+	return lo, max(lo, min(cols, k.hi-j))
+}
+
+// firstTile is where the tiles that a query of the span reads begin.
+func (k span) firstTile() int { return k.lo / keyTile * keyTile }

@@ -61,3 +61,44 @@ func (pb *PackedB[T]) check(set Set, k, n int) {
 		panic(&Error{fmt.Sprintf("gemm: packed B is [%d, %d] for %v, want [%d, %d] for %v", pb.K, pb.N, pb.set, k, n, set)})
 	}
 }
+
+// index is where element (k, j) lies in Data.
+func (pb *PackedB[T]) index(nr, k, j int) int {
+	kc, panels := blockLen(pb.K), (pb.N+nr-1)/nr
+	k0 := k / kc * kc
+	return k0*panels*nr + (j/nr*min(kc, pb.K-k0)+k-k0)*nr + j%nr
+}
+
+// SetColumn puts x, K elements, into column j. The other elements stay, so that
+// a matrix may be packed column by column.
+func (pb *PackedB[T]) SetColumn(p *Pool, j int, x []T) {
+	nr := localOf[T](p).kern.nr
+	kc := blockLen(pb.K)
+	for k0 := 0; k0 < pb.K; k0 += kc {
+		to := pb.Data[pb.index(nr, k0, j):]
+		for k, v := range x[k0:min(k0+kc, pb.K)] {
+			to[k*nr] = v
+		}
+	}
+}
+
+// Column copies column j into x, K elements.
+func (pb *PackedB[T]) Column(p *Pool, j int, x []T) {
+	nr := localOf[T](p).kern.nr
+	kc := blockLen(pb.K)
+	for k0 := 0; k0 < pb.K; k0 += kc {
+		from := pb.Data[pb.index(nr, k0, j):]
+		part := x[k0:min(k0+kc, pb.K)]
+		for k := range part {
+			part[k] = from[k*nr]
+		}
+	}
+}
+
+// SetRow puts x, N elements, into row k.
+func (pb *PackedB[T]) SetRow(p *Pool, k int, x []T) {
+	nr := localOf[T](p).kern.nr
+	for j := 0; j < pb.N; j += nr {
+		copy(pb.Data[pb.index(nr, k, j):], x[j:min(j+nr, pb.N)])
+	}
+}

@@ -110,3 +110,15 @@ func SumRows[T Float](dst, x []T, rows, stride int) {
 		Add(dst, dst, x[r*stride:])
 	}
 }
+
+// Center takes each row's mean off; LayerNorm is RMSNorm of it:
+//
+//	for each row r { y[r,i] = x[r,i] − Σ x[r,i] ÷ n }
+func Center[T Float](y, x []T, n int) {
+	for ; len(x) >= n && n > 0; x, y = x[n:], y[n:] {
+		mean := Sum(x[:n]) / T(n)
+		for i, v := range x[:n] {
+			y[i] = v - mean
+		}
+	}
+}

@@ -1,18 +1,16 @@
-// Package sample continues text. This is the plain way: the whole window is computed again for every token.
 package sample
 
 import (
-	"math"
-
 	"heddle/comm"
 	"heddle/compute"
+	"heddle/compute/cpu/vec"
 	"heddle/model"
 	"heddle/num"
 	"heddle/tensor"
 )
 
-// Options of sampling. Temperature 0 takes the likeliest token.
-type Options struct {
+// Plain is how Continue samples. Temperature 0 takes the likeliest token.
+type Plain struct {
 	Tokens      int
 	Seed        uint64
 	Temperature float64
@@ -21,7 +19,8 @@ type Options struct {
 // Continue extends each prompt by Tokens tokens; every rank of the model calls it with the same prompts and returns the same
 // text. Their number must be a multiple of the data ranks, and prompt and continuation must fit seq, the window that is
 // computed, which the layout must be able to cut. All prompts have the same length.
-func Continue(m *model.Model, r *compute.Device, g *comm.Group, prompts [][]int32, seq int, o Options) [][]int32 {
+func Continue(m *model.Model, r *compute.Device, g *comm.Group, prompts [][]int32, seq int, o Plain) [][]int32 {
+	var d drawer
 	b, at := len(prompts), len(prompts[0])
 	ids, labels, mask := make([]int32, b*seq), make([]int32, b*seq), make([]float32, b*seq)
 	for i, p := range prompts {
@@ -33,7 +32,7 @@ func Continue(m *model.Model, r *compute.Device, g *comm.Group, prompts [][]int3
 		rows := lastLogits(m, r, g, m.Logits(batch), at-1)
 		r.Close(sc)
 		for i, row := range rows {
-			ids[i*seq+at] = pick(row[:m.Config.Vocab], o, uint64(i), uint64(at))
+			ids[i*seq+at] = d.plain(row[:m.Config.Vocab], o, uint64(i), uint64(at))
 		}
 	}
 	out := make([][]int32, b)
@@ -67,28 +66,16 @@ func lastLogits(m *model.Model, r *compute.Device, g *comm.Group, logits tensor.
 	return out
 }
 
-// pick draws a token from softmax(logits/temperature). The random number belongs to the sequence and position, not to the
-// batch or the layout.
-func pick(logits []float64, o Options, sequence, position uint64) int32 {
-	best := 0
+// plain is the Generator's draw, without its measurements.
+func (d *drawer) plain(logits []float64, o Plain, sequence, position uint64) int32 {
+	x := make([]float32, len(logits))
 	for i, v := range logits {
-		if v > logits[best] {
-			best = i
-		}
+		x[i] = float32(v)
 	}
+	m := vec.Max(x)
 	if o.Temperature == 0 {
-		return int32(best)
+		return first(x, m)
 	}
-	p, sum := make([]float64, len(logits)), 0.0
-	for i, v := range logits {
-		p[i] = math.Exp((v - logits[best]) / o.Temperature)
-		sum += p[i]
-	}
-	u := num.Uniform(o.Seed, sequence, position) * sum
-	for i := range p {
-		if u -= p[i]; u < 0 {
-			return int32(i)
-		}
-	}
-	return int32(best)
+	id, _ := d.pick(x, m, choice{temperature: o.Temperature, u: num.Uniform(o.Seed, sequence, position)})
+	return id
 }

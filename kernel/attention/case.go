@@ -1,0 +1,167 @@
+package attention
+
+import (
+	"fmt"
+	"math"
+	"math/rand"
+
+	"heddle/kernel"
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// Problem is attention with its answers in float64.
+type Problem struct {
+	B, S, G, R, D int
+
+	q, k, v, do               []float64 // rounded to the kernel's type
+	o, lse, delta, dq, dk, dv []float64
+}
+
+// NewProblem draws normal data, rounded to t, and computes the answers.
+func NewProblem(b, s, g, r, d int, t num.DType, seed int64) *Problem {
+	rnd := rand.New(rand.NewSource(seed))
+	draw := func(n int) []float64 {
+		return kernel.NewSample("", t, n, 0).Fill(func(int) float64 { return rnd.NormFloat64() })
+	}
+	nq, nk := b*s*g*r, b*s*g
+	p := &Problem{B: b, S: s, G: g, R: r, D: d, q: draw(nq * d), k: draw(nk * d), v: draw(nk * d), do: draw(nq * d)}
+	zero := func(n int) []float64 { return make([]float64, n) }
+	p.o, p.lse, p.delta, p.dq, p.dk, p.dv = zero(nq*d), zero(nq), zero(nq), zero(nq*d), zero(nk*d), zero(nk*d)
+	for n := range b {
+		for h := range g * r {
+			p.head(n, h)
+		}
+	}
+	return p
+}
+
+// row is token i of head h of all in sequence n.
+func (p *Problem) row(x []float64, n, i, h, all int) []float64 {
+	return x[((n*p.S+i)*all+h)*p.D:][:p.D]
+}
+
+func (p *Problem) head(n, h int) {
+	all, g, scale := p.G*p.R, h/p.R, 1/math.Sqrt(float64(p.D))
+	for i := range p.S {
+		q, do, o, dq := p.row(p.q, n, i, h, all), p.row(p.do, n, i, h, all), p.row(p.o, n, i, h, all), p.row(p.dq, n, i, h, all)
+		prob, sum := make([]float64, i+1), 0.0
+		for j := range prob {
+			prob[j] = math.Exp(scale * dot(q, p.row(p.k, n, j, g, p.G)))
+			sum += prob[j]
+		}
+		at := (n*p.S+i)*all + h
+		p.lse[at] = math.Log(sum)
+		for j := range prob {
+			prob[j] /= sum
+			axpy(o, prob[j], p.row(p.v, n, j, g, p.G))
+		}
+		p.delta[at] = dot(o, do)
+		for j := range prob {
+			k, v := p.row(p.k, n, j, g, p.G), p.row(p.v, n, j, g, p.G)
+			ds := prob[j] * (dot(do, v) - p.delta[at]) * scale
+			axpy(dq, ds, k)
+			axpy(p.row(p.dk, n, j, g, p.G), ds, q)
+			axpy(p.row(p.dv, n, j, g, p.G), prob[j], do)
+		}
+	}
+}
+
+func dot(x, y []float64) (s float64) {
+	for i := range x {
+		s += x[i] * y[i]
+	}
+	return s
+}
+
+func axpy(y []float64, a float64, x []float64) {
+	for i := range x {
+		y[i] += a * x[i]
+	}
+}
+
+// Case is a pass over the problem, whose data must have the kernel's type.
+func (s *Simple) Case(p *Problem) (kernel.Case, error) {
+	c := s.Config
+	sample := func(name string, t num.DType, n int) *kernel.Sample {
+		if c.Wide {
+			return kernel.NewSample(name, t, n, 16)
+		}
+		return kernel.NewSample(name, t, n, t.Size())
+	}
+	given := func(name string, t num.DType, x []float64) kernel.Place {
+		b := sample(name, t, len(x))
+		b.Fill(func(i int) float64 { return x[i] })
+		return b.Place()
+	}
+	type answer struct {
+		got  *kernel.Sample
+		want []float64
+	}
+	var answers []answer
+	asked := func(name string, t num.DType, want []float64) kernel.Place {
+		b := sample(name, t, len(want))
+		answers = append(answers, answer{b, want})
+		return b.Place()
+	}
+	o := Operands{Q: given("q", c.Type, p.q), K: given("k", c.Type, p.k), V: given("v", c.Type, p.v), B: p.B, S: p.S, G: p.G, R: p.R}
+	if c.Pass == Forward {
+		o.O, o.LSE = asked("o", c.Type, p.o), asked("lse", num.F32, p.lse)
+	} else {
+		o.LSE, o.DO, o.Delta = given("lse", num.F32, p.lse), given("do", c.Type, p.do), given("delta", num.F32, p.delta)
+	}
+	switch c.Pass {
+	case QueryGrad:
+		o.DQ = asked("dq", c.Type, p.dq)
+	case KeyGrad:
+		o.DK, o.DV = asked("dk", c.Type, p.dk), asked("dv", c.Type, p.dv)
+	}
+	l, a, err := s.Launch(o)
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%dx%dx%d", p.B, p.S, p.G, p.R, p.D), Launch: l, Args: a, Check: func() error {
+		for _, x := range answers {
+			top := 0.0
+			for _, v := range x.want {
+				top = max(top, math.Abs(v))
+			}
+			// Scores are sums of D products of normal numbers, below 8·√D in magnitude before the factor 1/√D: they carry D+3 roundings of 8, which exp makes
+			// relative errors. Sums over S tokens of terms below top add S more. 2⁻²⁴·(8·(D+8) + 4·S) of the largest is above both.
+			noise := 0x1p-24 * float64(8*(p.D+8)+4*p.S) * max(1, top)
+			for i, want := range x.want {
+				if got := x.got.At(i); !(math.Abs(got-want) <= noise+kernel.Rounding(x.got.Type)*math.Abs(want)) {
+					return fmt.Errorf("attention: %s: %s[%d] is %v, want %v ± %v", s.Entry.Name, x.got.Name, i, got, want, noise)
+				}
+			}
+			if !x.got.Intact() {
+				return fmt.Errorf("attention: %s writes outside %s", s.Entry.Name, x.got.Name)
+			}
+		}
+		return nil
+	}}, err
+}
+
+// Cases are one token, a broken block, and several blocks with shared keys.
+func (s *Simple) Cases(int) ([]kernel.Case, error) {
+	var all []kernel.Case
+	for i, z := range [][4]int{{1, 1, 1, 1}, {2, 37, 2, 1}, {1, 70, 1, 3}} {
+		c, err := s.Case(NewProblem(z[0], z[1], z[2], z[3], s.Config.D, s.Config.Type, int64(i)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// FaultCase has more than one block of keys.
+func (s *Simple) FaultCase() (kernel.Case, int, error) {
+	c, err := s.Case(NewProblem(1, 70, 1, 1, s.Config.D, s.Config.Type, 1))
+	return c, 2, err
+}
+
+// Equivalent excuses the joins of warps: the emulator runs the lanes of a warp in step, so it cannot see them missing. A card may not.
+func (s *Simple) Equivalent(m ptx.Mutant) string {
+	if m.Op == ptx.OpWarpSync {
+		return "in the emulator, which runs the lanes of a warp in step"
+	}
+	return ""
+}

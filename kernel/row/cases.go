@@ -1,0 +1,263 @@
+package row
+
+import (
+	"fmt"
+	"math"
+	"math/rand"
+
+	"heddle/kernel"
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// depth is more than the roundings that any float32 result of this package goes through one after the other: a thread's own terms pairwise (5 levels), its
+// accesses (up to 8 in the cases), lanes (5), warps (8), and the products and the exponential of each term.
+const depth = 64
+
+// near compares element i of s with want, computed from terms whose magnitudes add up to size.
+func near(what string, s *kernel.Sample, i int, want, size float64) error {
+	bound := depth*0x1p-24*size + kernel.Rounding(s.Type)*math.Abs(want)
+	if got := s.At(i); !(math.Abs(got-want) <= bound) {
+		return fmt.Errorf("row: %s[%d] is %v, want %v ± %v", what, i, got, want, bound)
+	}
+	return nil
+}
+
+// intact refuses what was written outside.
+func intact(all ...*kernel.Sample) error {
+	for _, s := range all {
+		if !s.Intact() {
+			return fmt.Errorf("row: %s is written outside its elements", s.Name)
+		}
+	}
+	return nil
+}
+
+// offset is where test memory starts in its buffer: aligned for wide kernels, and not for narrow ones.
+func offset(t num.DType, wide bool) int {
+	if wide {
+		return 16
+	}
+	return t.Size()
+}
+
+// draw makes a sample of normal numbers.
+func draw(r *rand.Rand, name string, t num.DType, wide bool, n int) (*kernel.Sample, []float64) {
+	s := kernel.NewSample(name, t, n, offset(t, wide))
+	return s, s.Fill(func(int) float64 { return r.NormFloat64() })
+}
+
+// each gives one case a number of rows.
+func each(rows []int, f func(rows int, seed int64) (kernel.Case, error)) ([]kernel.Case, error) {
+	var all []kernel.Case
+	for i, n := range rows {
+		c, err := f(n, int64(i))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// even is the proof for the joins that the builder puts behind loops: all lanes of a warp make as many rounds in the fault cases, so they arrive together.
+func even(m ptx.Mutant) string {
+	if m.Op == ptx.OpWarpSync {
+		return "the lanes of a warp make as many rounds of the loop in front of it"
+	}
+	return ""
+}
+
+func some() []int { return []int{1, 7, 70} }
+
+// Case normalises random rows.
+func (n *Norm) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	r, c := rand.New(rand.NewSource(seed)), n.Config
+	x, xs := draw(r, "x", c.Type, c.Wide, rows*c.Cols)
+	w, ws := draw(r, "w", c.Type, c.Wide, c.Cols)
+	y, rstd := kernel.NewSample("y", c.Type, rows*c.Cols, offset(c.Type, c.Wide)), kernel.NewSample("rstd", num.F32, rows, 4)
+	const eps = 1e-3
+	o := NormOperands{X: x.Place(), W: w.Place(), Y: y.Place(), RStd: rstd.Place(), Rows: rows, Eps: eps}
+	sum := y
+	if c.Plus {
+		plus, ps := draw(r, "plus", c.Type, c.Wide, rows*c.Cols)
+		sum = kernel.NewSample("sum", c.Type, rows*c.Cols, offset(c.Type, c.Wide))
+		o.Plus, o.Sum = plus.Place(), sum.Place()
+		for i := range xs {
+			xs[i] = kernel.NewSample("", c.Type, 1, 0).Set(0, float64(float32(xs[i])+float32(ps[i])))
+		}
+	}
+	scale := make([]float64, rows)
+	for i := range scale {
+		for _, v := range xs[i*c.Cols:][:c.Cols] {
+			scale[i] += v * v / float64(c.Cols)
+		}
+		scale[i] = 1 / math.Sqrt(scale[i]+eps)
+	}
+	if c.Again {
+		scale = rstd.Fill(func(i int) float64 { return scale[i] })
+	}
+	l, a, err := n.Launch(o, sms)
+	return kernel.Case{Name: fmt.Sprint(rows), Launch: l, Args: a, Check: func() error {
+		for i := range xs {
+			want := xs[i] * scale[i/c.Cols] * ws[i%c.Cols]
+			if err := near("y", y, i, want, math.Abs(want)); err != nil {
+				return err
+			}
+			if err := near("rstd", rstd, i/c.Cols, scale[i/c.Cols], scale[i/c.Cols]); err != nil {
+				return err
+			}
+			if c.Plus && sum.At(i) != xs[i] {
+				return fmt.Errorf("row: sum[%d] is %v, want %v", i, sum.At(i), xs[i])
+			}
+		}
+		return intact(y, rstd, sum)
+	}}, err
+}
+
+// Cases are one row, and more rows than fit a CTA and a round.
+func (n *Norm) Cases(sms int) ([]kernel.Case, error) {
+	return each(some(), func(rows int, seed int64) (kernel.Case, error) { return n.Case(rows, seed, sms) })
+}
+
+// FaultCase gives each CTA several rounds.
+func (n *Norm) FaultCase() (kernel.Case, int, error) {
+	c, err := n.Case(70, 1, 1)
+	return c, 8, err
+}
+
+// Equivalent proves mutants to be no faults.
+func (n *Norm) Equivalent(m ptx.Mutant) string { return even(m) }
+
+// Case takes random gradients through the norm. Partial sums are added up here.
+func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	r, c := rand.New(rand.NewSource(seed)), n.Config
+	x, xs := draw(r, "x", c.Type, c.Wide, rows*c.Cols)
+	dy, dys := draw(r, "dy", c.Type, c.Wide, rows*c.Cols)
+	w, ws := draw(r, "w", c.Type, c.Wide, c.Cols)
+	rstd := kernel.NewSample("rstd", num.F32, rows, 4)
+	scale := rstd.Fill(func(int) float64 { return 0.5 + r.Float64() })
+	dx := kernel.NewSample("dx", c.Type, rows*c.Cols, offset(c.Type, c.Wide))
+	part := kernel.NewSample("part", num.F32, n.Parts(rows, sms)*c.Cols, 4)
+	o := NormBackOperands{DX: dx.Place(), DY: dy.Place(), X: x.Place(), RStd: rstd.Place(), W: w.Place(), Part: part.Place(), Rows: rows}
+	around := make([]float64, len(xs))
+	if c.Plus {
+		var plus *kernel.Sample
+		plus, around = draw(r, "plus", c.Type, c.Wide, rows*c.Cols)
+		o.Plus = plus.Place()
+	}
+	l, a, err := n.Launch(o, sms)
+	return kernel.Case{Name: fmt.Sprint(rows), Launch: l, Args: a, Check: func() error {
+		dw, size := make([]float64, c.Cols), make([]float64, c.Cols)
+		for i := range rows {
+			mean, all := 0.0, 0.0
+			row := func(s []float64) []float64 { return s[i*c.Cols:][:c.Cols] }
+			for j := range c.Cols {
+				p := row(dys)[j] * ws[j] * row(xs)[j] / float64(c.Cols)
+				mean, all = mean+p, all+math.Abs(p)
+				dw[j] += row(dys)[j] * row(xs)[j] * scale[i]
+				size[j] += math.Abs(row(dys)[j] * row(xs)[j] * scale[i])
+			}
+			for j := range c.Cols {
+				a, b, cube := scale[i]*ws[j]*row(dys)[j], row(xs)[j], scale[i]*scale[i]*scale[i]
+				if err := near("dx", dx, i*c.Cols+j, a-b*cube*mean+row(around)[j], math.Abs(a)+math.Abs(b*cube*all)+math.Abs(row(around)[j])); err != nil {
+					return err
+				}
+			}
+		}
+		for j := 0; c.Weights && j < c.Cols; j++ {
+			got := 0.0
+			for i := range part.N / c.Cols {
+				got += part.At(i*c.Cols + j)
+			}
+			if bound := depth * 0x1p-24 * size[j]; !(math.Abs(got-dw[j]) <= bound) {
+				return fmt.Errorf("row: dw[%d] is %v, want %v ± %v", j, got, dw[j], bound)
+			}
+		}
+		return intact(dx, part)
+	}}, err
+}
+
+// Cases are one row, and more rows than fit a CTA and a round.
+func (n *NormBack) Cases(sms int) ([]kernel.Case, error) {
+	return each(some(), func(rows int, seed int64) (kernel.Case, error) { return n.Case(rows, seed, sms) })
+}
+
+// FaultCase gives each CTA several rounds.
+func (n *NormBack) FaultCase() (kernel.Case, int, error) {
+	c, err := n.Case(70, 1, 1)
+	return c, 8, err
+}
+
+// Equivalent proves mutants to be no faults.
+func (n *NormBack) Equivalent(m ptx.Mutant) string { return even(m) }
+
+// Case adds the columns of a random matrix to a random vector.
+func (c *Columns) Case(rows, cols int, seed int64) (kernel.Case, error) {
+	r := rand.New(rand.NewSource(seed))
+	x, xs := draw(r, "x", num.F32, false, rows*cols)
+	y, want := draw(r, "y", num.F32, false, cols)
+	l, a, err := c.Launch(y.Place(), x.Place(), rows, cols)
+	return kernel.Case{Name: fmt.Sprintf("%dx%d", rows, cols), Launch: l, Args: a, Check: func() error {
+		for j := range cols {
+			sum, size := want[j], math.Abs(want[j])
+			for i := range rows {
+				sum, size = sum+xs[i*cols+j], size+math.Abs(xs[i*cols+j])
+			}
+			if err := near("y", y, j, sum, size); err != nil {
+				return err
+			}
+		}
+		return intact(y)
+	}}, err
+}
+
+// Cases are one element, ragged and several CTAs.
+func (c *Columns) Cases(int) ([]kernel.Case, error) {
+	return each([]int{1, 5, 40}, func(rows int, seed int64) (kernel.Case, error) { return c.Case(rows, 3*rows+1, seed) })
+}
+
+// FaultCase has more rows than warps.
+func (c *Columns) FaultCase() (kernel.Case, int, error) {
+	k, err := c.Case(20, 40, 1)
+	return k, 2, err
+}
+
+// Equivalent proves mutants to be no faults.
+func (c *Columns) Equivalent(m ptx.Mutant) string { return even(m) }
+
+// Case multiplies random rows.
+func (d *Dot) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	r, wide := rand.New(rand.NewSource(seed)), d.width > 1
+	a, as := draw(r, "a", d.Type, wide, rows*d.cols)
+	b, bs := draw(r, "b", d.Type, wide, rows*d.cols)
+	y := kernel.NewSample("y", num.F32, rows, 4)
+	l, args, err := d.Launch(y.Place(), a.Place(), b.Place(), rows, sms)
+	return kernel.Case{Name: fmt.Sprint(rows), Launch: l, Args: args, Check: func() error {
+		for i := range rows {
+			sum, size := 0.0, 0.0
+			for j := range d.cols {
+				p := as[i*d.cols+j] * bs[i*d.cols+j]
+				sum, size = sum+p, size+math.Abs(p)
+			}
+			if err := near("y", y, i, sum, size); err != nil {
+				return err
+			}
+		}
+		return intact(y)
+	}}, err
+}
+
+// Cases are one row, and more rows than fit a CTA and a round.
+func (d *Dot) Cases(sms int) ([]kernel.Case, error) {
+	return each(some(), func(rows int, seed int64) (kernel.Case, error) { return d.Case(rows, seed, sms) })
+}
+
+// FaultCase gives each CTA several rounds.
+func (d *Dot) FaultCase() (kernel.Case, int, error) {
+	c, err := d.Case(70, 1, 1)
+	return c, 8, err
+}
+
+// Equivalent proves mutants to be no faults.
+func (d *Dot) Equivalent(m ptx.Mutant) string { return even(m) }

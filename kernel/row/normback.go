@@ -1,0 +1,219 @@
+package row
+
+import (
+	"fmt"
+
+	"heddle/kernel"
+	"heddle/num"
+	"heddle/ptx"
+)
+
+// NormBack is the gradient of Norm: with r = rstd of the row,
+//
+//	dx[j] = r·w[j]·dy[j] − x[j]·r³·mean_i(dy[i]·w[i]·x[i])
+//	dw[j] = Σ_rows dy[j]·x[j]·r
+//
+// dw comes as partial sums, a row of float32 for each CTA, which Columns adds up; without Weights there are none. With Plus another gradient of x is added to dx
+// before it is rounded: the one that went around the norm.
+type NormBack struct {
+	Config NormBackConfig
+	Entry  *ptx.Entry
+	strip
+
+	dx, dy, x, rstd, w, plus, part ptx.ParamPtr
+	rows                           ptx.ParamU32
+}
+
+// NormBackConfig chooses the kernel.
+type NormBackConfig struct {
+	Cols    int
+	Type    num.DType
+	Wide    bool
+	Weights bool
+	Plus    bool
+}
+
+func (c NormBackConfig) name() string {
+	s := fmt.Sprintf("norm_back_%d_%v", c.Cols, c.Type)
+	for _, o := range []struct {
+		on   bool
+		word string
+	}{{!c.Wide, "_narrow"}, {!c.Weights, "_frozen"}, {c.Plus, "_plus"}} {
+		if o.on {
+			s += o.word
+		}
+	}
+	return s
+}
+
+// NewNormBack builds the kernel. Shared memory: a row of float32 for each team, in which the teams' sums of a column meet.
+func NewNormBack(c NormBackConfig) (*NormBack, error) {
+	s, err := lay(c.Cols, c.Wide)
+	if err != nil {
+		return nil, err
+	}
+	k := ptx.New(c.name(), threads, 1)
+	n := &NormBack{Config: c, strip: s, dx: k.ParamPtr("dx"), dy: k.ParamPtr("dy"), x: k.ParamPtr("x"), rstd: k.ParamPtr("rstd"), w: k.ParamPtr("w"), rows: k.ParamU32("rows")}
+	if c.Plus {
+		n.plus = k.ParamPtr("plus")
+	}
+	if c.Weights {
+		n.part = k.ParamPtr("part")
+	}
+	r := newRows(k, s)
+	w := r.load(c.Type, n.w.GAddr)
+	var sums []*ptx.Var[ptx.F32]
+	if c.Weights {
+		for range w {
+			sums = append(sums, ptx.NewVarAt(k, ptx.Lane, k.F32(0)))
+		}
+	}
+	r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) { n.row(r, row, here, w, sums) })
+	if c.Weights {
+		n.meet(r, sums)
+	}
+	n.Entry, err = k.Build()
+	return n, err
+}
+
+func (n *NormBack) row(r *rows, row ptx.U32, here ptx.Pred, w []ptx.F32, sums []*ptx.Var[ptx.F32]) {
+	k, t := r.k, n.Config.Type
+	x, dy := r.load(t, r.line(t, n.x.GAddr, row)), r.load(t, r.line(t, n.dy.GAddr, row))
+	var around []ptx.F32
+	if n.Config.Plus {
+		around = r.load(t, r.line(t, n.plus.GAddr, row))
+	}
+	scale := kernel.At(k, num.F32, n.rstd.GAddr, row).LoadF32()
+	products := make([]ptx.F32, len(x))
+	for i := range x {
+		products[i] = dy[i].Mul(w[i]).Mul(x[i])
+	}
+	mean := r.sum(total(products)).Mul(k.F32(1 / float32(n.cols)))
+	pull := mean.Mul(scale).Mul(scale).Mul(scale)
+	counts := here.SelectF32(scale, k.F32(0))
+	dx := make([]ptx.F32, len(x))
+	for i := range x {
+		dx[i] = scale.Mul(w[i]).Mul(dy[i]).Sub(x[i].Mul(pull))
+		if around != nil {
+			dx[i] = dx[i].Add(around[i])
+		}
+		if sums != nil {
+			sums[i].Set(sums[i].Get().Add(dy[i].Mul(x[i]).Mul(counts)))
+		}
+	}
+	r.store(t, r.line(t, n.dx.GAddr, row), dx, here)
+}
+
+// meet adds the teams' sums of each column and stores the CTA's row of partial sums.
+func (n *NormBack) meet(r *rows, sums []*ptx.Var[ptx.F32]) {
+	k := r.k
+	all := k.Shared("columns", 4*n.perCTA()*n.cols, 16).Addr()
+	mine := all.At(r.slot.Times(4 * n.cols))
+	for c := range n.each {
+		col, in := r.column(c)
+		k.If(in, func() {
+			for i := range n.width {
+				mine.At(col.Shl(2)).Plus(4 * i).StoreF32(sums[c*n.width+i].Get())
+			}
+		})
+	}
+	k.SyncCTA()
+	out := n.part.At(k.CTAIndex().MulWide(k.U32(4 * n.cols)))
+	k.For(k.Tid(), k.U32(n.cols), k.U32(threads), func(col ptx.U32) {
+		sum := all.At(col.Shl(2)).LoadF32()
+		for slot := 1; slot < n.perCTA(); slot++ {
+			sum = sum.Add(all.At(col.Shl(2)).Plus(4 * slot * n.cols).LoadF32())
+		}
+		out.At(col.MulWide(k.U32(4))).StoreF32(sum)
+	})
+}
+
+// NormBackOperands are one launch's matrices. Part holds Parts(Rows, sms) rows of Cols float32.
+type NormBackOperands struct {
+	DX, DY, X, RStd, W, Plus, Part kernel.Place
+	Rows                           int
+}
+
+// Parts is how many rows of partial sums a launch writes.
+func (n *NormBack) Parts(rows, sms int) int { return n.grid(rows, sms, 2).X }
+
+// Launch describes the launch on a device of so many SMs.
+func (n *NormBack) Launch(o NormBackOperands, sms int) (ptx.Launch, *ptx.Args, error) {
+	wide := []kernel.Place{o.DX, o.DY, o.X, o.W}
+	if n.Config.Plus {
+		wide = append(wide, o.Plus)
+	}
+	if err := n.fits(n.Entry.Name, o.Rows, wide...); err != nil {
+		return ptx.Launch{}, nil, err
+	}
+	a := n.Entry.NewArgs()
+	o.DX.Put(a, n.dx)
+	o.DY.Put(a, n.dy)
+	o.X.Put(a, n.x)
+	o.RStd.Put(a, n.rstd)
+	o.W.Put(a, n.w)
+	if n.Config.Plus {
+		o.Plus.Put(a, n.plus)
+	}
+	if n.Config.Weights {
+		o.Part.Put(a, n.part)
+	}
+	n.rows.Put(a, uint32(o.Rows))
+	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, 2)}, a, nil
+}
+
+// Module is the kernel alone.
+func (n *NormBack) Module() *ptx.Module { return &ptx.Module{Entries: []*ptx.Entry{n.Entry}} }
+
+// Columns adds the columns of a float32 matrix to a vector: y[j] += Σ_i x[i, j], rows in eight interleaved parts whose sums are added in order.
+type Columns struct {
+	Entry      *ptx.Entry
+	x, y       ptx.ParamPtr
+	rows, cols ptx.ParamU32
+}
+
+// NewColumns builds the kernel. A CTA has 32 columns, a warp every eighth row of them.
+func NewColumns() (*Columns, error) {
+	k := ptx.New("columns", threads, 1)
+	c := &Columns{x: k.ParamPtr("x"), y: k.ParamPtr("y"), rows: k.ParamU32("rows"), cols: k.ParamU32("cols")}
+	parts := k.Shared("parts", 4*threads, 16).Addr()
+	col := k.CTAIndex().Shl(5).Add(k.Lane())
+	in := col.Lt(c.cols.U32)
+	from := in.SelectU32(col, k.U32(0))
+	sum := ptx.NewVarAt(k, ptx.Lane, k.F32(0))
+	k.For(k.WarpIndex(), c.rows.U32, k.U32(warps), func(row ptx.U32) {
+		sum.Set(sum.Get().Add(c.x.At(row.MulWide(c.cols.Shl(2))).At(from.MulWide(k.U32(4))).LoadF32()))
+	})
+	parts.At(k.Tid().Shl(2)).StoreF32(sum.Get())
+	k.SyncCTA()
+	k.If(k.WarpIndex().Eq(k.U32(0)), func() {
+		mine := parts.At(k.Lane().Shl(2))
+		all := mine.LoadF32()
+		for w := 1; w < warps; w++ {
+			all = all.Add(mine.Plus(128 * w).LoadF32())
+		}
+		k.If(in, func() {
+			at := c.y.At(col.MulWide(k.U32(4)))
+			at.StoreF32(at.LoadF32().Add(all))
+		})
+	})
+	var err error
+	c.Entry, err = k.Build()
+	return c, err
+}
+
+// Launch describes the launch for x [rows, cols] and y [cols].
+func (c *Columns) Launch(y, x kernel.Place, rows, cols int) (ptx.Launch, *ptx.Args, error) {
+	if rows < 1 || cols < 1 || rows >= 1<<31 || cols >= 1<<29 {
+		return ptx.Launch{}, nil, fmt.Errorf("row: columns of %d × %d, want positive sizes", rows, cols)
+	}
+	a := c.Entry.NewArgs()
+	x.Put(a, c.x)
+	y.Put(a, c.y)
+	c.rows.Put(a, uint32(rows))
+	c.cols.Put(a, uint32(cols))
+	return ptx.Launch{Entry: c.Entry.Name, Grid: ptx.Dim3{X: (cols + 31) / 32}}, a, nil
+}
+
+// Module is the kernel alone.
+func (c *Columns) Module() *ptx.Module { return &ptx.Module{Entries: []*ptx.Entry{c.Entry}} }
