@@ -126,12 +126,15 @@ func hostWaits(m *maker) error {
 		if err := m.work(50 * time.Microsecond); err != nil {
 			return err
 		}
-		if err := m.stream.Synchronize(); err != nil {
+		if err := m.wait(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// wait holds the host up until the stream is empty.
+func (m *maker) wait() error { return m.rec.Call("cuStreamSynchronize", m.stream.Synchronize) }
 
 func tinyLaunches(m *maker) error {
 	for range 40 {
@@ -147,7 +150,7 @@ func tinyLaunches(m *maker) error {
 func pageableCopies(m *maker) error {
 	data := make([]byte, 8<<20)
 	for range 7 {
-		if err := m.dev.CopyIn(m.block, data); err != nil {
+		if err := m.rec.Call("cuMemcpyHtoD_v2", func() error { return m.dev.CopyIn(m.block, data) }); err != nil {
 			return err
 		}
 		if err := m.work(50 * time.Microsecond); err != nil {
@@ -211,12 +214,13 @@ func modulesBetween(m *maker) error {
 		if err := m.work(100 * time.Microsecond); err != nil {
 			return err
 		}
-		if err := m.stream.Synchronize(); err != nil {
+		if err := m.wait(); err != nil {
 			return err
 		}
 		// Another text each time, so that the driver finds nothing in its own cache.
 		text := fmt.Sprintf("%s\n// %d %d\n", bench.HelpersPTX(), i, time.Now().UnixNano())
-		if _, err := m.dev.Compile(text, nil); err != nil {
+		err := m.rec.Call("cuModuleLoadData", func() error { _, err := m.dev.Compile(text, nil); return err })
+		if err != nil {
 			return err
 		}
 	}
