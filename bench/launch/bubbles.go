@@ -81,23 +81,20 @@ func (l Lab) Bubbles(dir string, candidates []string) ([]Bubble, error) {
 	})
 }
 
-// make warms up, records and writes one.
+// make records one twice and writes the second: the first calls of a kind while CUPTI records take a millisecond.
 func (m *maker) make(b *Bubble, dir string) error {
-	if err := m.work(10 * time.Microsecond); err != nil {
-		return err
-	}
-	if err := m.dev.Synchronize(); err != nil {
-		return err
-	}
-	if err := m.rec.Start(); err != nil {
-		return err
-	}
-	if err := b.run(m); err != nil {
-		return err
-	}
-	events, err := m.rec.Stop()
-	if err != nil {
-		return err
+	var events []trace.Event
+	for range 2 {
+		if err := m.rec.Start(); err != nil {
+			return err
+		}
+		if err := b.run(m); err != nil {
+			return err
+		}
+		var err error
+		if events, err = m.rec.Stop(); err != nil {
+			return err
+		}
 	}
 	b.File, b.How, b.Kernel = b.Name+".json", strings.SplitN(m.rec.How, ":", 2)[0], "delay"
 	return atomicfile.Write(atomicfile.OS{}, filepath.Join(dir, b.File), func(w io.Writer) error { return trace.WriteEvents(w, events) })

@@ -126,7 +126,7 @@ func TestHostSidesOnTheStandIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Host) != 8 {
+	if len(r.Host) != 9 {
 		t.Fatalf("%d sides", len(r.Host))
 	}
 	for _, h := range r.Host {
@@ -147,7 +147,7 @@ func TestHostProgramInC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.Host); n != 10 || r.Host[8].Name != "c" || r.Host[8].Micros.Count != 2 || !(r.Host[9].Micros.Median > 0) {
+	if n := len(r.Host); n != 11 || r.Host[9].Name != "c" || r.Host[9].Micros.Count != 2 || !(r.Host[10].Micros.Median > 0) {
 		t.Errorf("%+v", r.Host)
 	}
 }
