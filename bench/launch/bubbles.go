@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type Bubble struct {
 	How    string  `json:"how"`    // what recorded it
 	Kernel string  `json:"kernel"` // in front of each gap
 
-	run func(*maker) error
+	run    func(*maker) error
+	queues bool // events between its kernels would end what it shows: CUPTI only
 }
 
 // Bubbles are all of them.
@@ -36,8 +38,8 @@ func Bubbles() []Bubble {
 		{Name: "sync", Doc: "the host waits for every kernel before it launches the next", Cause: "sync", Count: 12, Micros: 12 * 3, run: hostWaits},
 		{Name: "launch", Doc: "kernels of 2 µs, whose launches the host takes 20 µs to prepare", Cause: "launch", Count: 30, Micros: 30 * 10, run: tinyLaunches},
 		{Name: "copy", Doc: "8 MB from pageable memory before each kernel", Cause: "copy", Count: 6, Micros: 6 * 300, run: pageableCopies},
-		{Name: "overlap", Doc: "a second stream moves 256 MB while the first waits for it instead of working", Cause: "dependency", Count: 6, Micros: 6 * 80, run: noOverlap},
-		{Name: "launch-gap", Doc: "kernels of 20 µs queued back to back without programmatic launch", Cause: "launch-gap", Count: 30, Micros: 30 * 0.3, run: backToBack},
+		{Name: "overlap", Doc: "a second stream moves 256 MB while the first waits for it instead of working", Cause: "dependency", Count: 6, Micros: 6 * 80, run: noOverlap, queues: true},
+		{Name: "launch-gap", Doc: "kernels of 20 µs queued back to back without programmatic launch", Cause: "launch-gap", Count: 30, Micros: 30 * 0.3, run: backToBack, queues: true},
 		{Name: "start-up", Doc: "a module is compiled between kernels", Cause: "start-up", Count: 3, Micros: 3 * 500, run: modulesBetween},
 	}
 }
@@ -68,6 +70,9 @@ func (l Lab) Bubbles(dir string, candidates []string) ([]Bubble, error) {
 		return nil, err
 	}
 	all := Bubbles()
+	if !m.rec.Whole() {
+		all = slices.DeleteFunc(all, func(b Bubble) bool { return b.queues })
+	}
 	for i := range all {
 		if err := m.make(&all[i], dir); err != nil {
 			return nil, fmt.Errorf("%w (bubble %s)", err, all[i].Name)

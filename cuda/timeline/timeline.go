@@ -50,6 +50,9 @@ func Open(dev *cuda.Device, rank int, candidates []string) *Recorder {
 	return r
 }
 
+// Whole tells whether everything that reaches the driver is recorded, by CUPTI, and not only what the program hands over.
+func (r *Recorder) Whole() bool { return r.lib != nil }
+
 // Start begins to record. The device must be idle, or what runs is recorded in part.
 func (r *Recorder) Start() error {
 	r.host = trace.NewRecorder(r.rank)
