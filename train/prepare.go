@@ -22,6 +22,7 @@ type Job struct {
 	Eval      *data.Eval
 
 	Checkpoints Checkpoints
+	Ranges      Ranges // nil: no profiler is told of steps, phases and layers
 }
 
 // Invalid marks an error in configuration or data, found before anything was written.
