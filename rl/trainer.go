@@ -22,6 +22,7 @@ type Trainer struct {
 	learner *Learner
 	gen     *Generator
 	ref     *Learner // of the KL term; nil where it has no weight
+	resumed *state   // what a checkpoint left to go on with
 }
 
 // Problem is a task with what turns its text into ids.

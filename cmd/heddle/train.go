@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"heddle/internal/cli"
+	"heddle/parallel"
 	"heddle/train"
 )
 
@@ -176,7 +177,24 @@ func (c *trainCmd) hinted(err error, file string) error {
 
 // fitDefaults shortens what nobody asked for to the run that somebody did: a short run warms up over a tenth of its steps, and
 // short sequences end in short samples.
+//
+// A run that starts from a model keeps most of what it knows: one rank unless asked for more, and a learning rate for
+// fine-tuning. The main job's are for a small fresh model.
 func fitDefaults(cfg *train.Config, from cli.Origins) {
+	if cfg.Init != "" {
+		const origin = "init"
+		asked := false
+		for _, axis := range []string{"dp", "fsdp", "pp", "cp", "tp", "sp"} {
+			asked = asked || from["parallel."+axis] != ""
+		}
+		if !asked {
+			cfg.Parallel = parallel.Layout{DP: 1, FSDP: 1, PP: 1, CP: 1, TP: 1, SP: "none"}
+			from["parallel.fsdp"], from["parallel.tp"], from["parallel.sp"] = origin, origin, origin
+		}
+		if from["schedule.lr"] == "" {
+			cfg.Schedule.Peak, from["schedule.lr"] = 5e-5, origin
+		}
+	}
 	if from["schedule.warmup"] == "" && cfg.Schedule.Warmup >= cfg.Steps {
 		cfg.Schedule.Warmup, from["schedule.warmup"] = cfg.Steps/10, "a tenth of steps"
 	}
@@ -203,6 +221,9 @@ func (c *trainCmd) before(cfg train.Config) error {
 	need := int64(0)
 	for _, m := range ranks {
 		need += int64(m.Peak)
+	}
+	if s, err := cfg.Check(); err == nil {
+		need += 4 * int64(cfg.Model.Table(s).Elems()) // the whole model on the host, at the end
 	}
 	if need > have {
 		const gib = 1 << 30

@@ -13,7 +13,7 @@ import (
 )
 
 type verifyCmd struct {
-	Dirs     []string `arg:"" help:"Golden folders: config.json, model.safetensors and expected.safetensors with a peer's answers."`
+	Dirs     []string `arg:"" help:"Golden folders: config.json, model.safetensors and expected.safetensors with a peer's answers, at least input_ids, labels, logits and loss."`
 	Schemes  []string `help:"Schemes to verify, named as for compare; without any, all usual ones that a folder's shapes allow."`
 	Parallel []string `sep:"none" placeholder:"AXES" help:"One more layout, by its axes: tp=2,sp=megatron."`
 	DType    string   `name:"dtype" enum:"f32,f64,bf16" default:"f64" help:"Type of weights and activations: f32 or f64, bf16 on a GPU."`
@@ -87,6 +87,10 @@ func (c *verifyCmd) print(w io.Writer, folders []*parity.FolderReport) {
 		}
 		for _, r := range f.Refused {
 			fmt.Fprintf(w, "%-20s %s\n", r.Layout, r.Why)
+		}
+		if len(f.Layouts) > 0 && !f.Layouts[0].Steps {
+			fmt.Fprint(w, "the folder has logits and loss alone\n\n")
+			continue
 		}
 		fmt.Fprintf(w, "weights over %.1f %% of the elements, rest over the others\n\n", 100*f.Share)
 	}
