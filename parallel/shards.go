@@ -1,7 +1,11 @@
 package parallel
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
 
 	"heddle/comm"
 	"heddle/compute"
@@ -210,15 +214,35 @@ func (s *Shards) Load(src param.Source) error {
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
 			continue
 		}
-		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
-		all := make([]float64, box.Elems())
-		if err := param.Fill(src, p.Row, box, all); err != nil {
+		all, err := fill(src, p.Row, p.Row.Box(s.dev.Mesh, s.dev.Rank))
+		if err != nil {
 			return err
 		}
 		s.dev.Upload(p.Weight, all[p.Lo:p.Hi])
 	}
 	s.Refresh()
 	return nil
+}
+
+// fill asks the source for a box, large ones in parts side by side.
+func fill(src param.Source, r *param.Row, box param.Box) ([]float64, error) {
+	all := make([]float64, box.Elems())
+	rows := box.Hi[0] - box.Lo[0]
+	parts := min(rows, runtime.GOMAXPROCS(0), 1+len(all)>>16)
+	if parts <= 1 {
+		return all, param.Fill(src, r, box, all)
+	}
+	errs := make([]error, parts)
+	var wg sync.WaitGroup
+	for i := range parts {
+		part := param.Box{Lo: slices.Clone(box.Lo), Hi: slices.Clone(box.Hi)}
+		lo, hi := rows*i/parts, rows*(i+1)/parts
+		part.Lo[0], part.Hi[0] = box.Lo[0]+lo, box.Lo[0]+hi
+		each := len(all) / rows
+		wg.Go(func() { errs[i] = param.Fill(src, r, part, all[lo*each:hi*each]) })
+	}
+	wg.Wait()
+	return all, errors.Join(errs...)
 }
 
 // low tells whether the model computes in less than float32.

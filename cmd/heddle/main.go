@@ -22,6 +22,7 @@ type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
 	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
+	Step      stepCmd      `cmd:"" help:"Time training steps of a model on random tokens."`
 	Generate  generateCmd  `cmd:"" help:"Continue text with a model: a run, a Hugging Face folder or a .gguf file."`
 	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
 	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`

@@ -23,6 +23,7 @@ import (
 type trainCmd struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides; --print-config lists the keys."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
+	Device      string   `help:"What the ranks compute on: cpu, or the GPU that all of them share: cuda, cuda:1, in bf16 unless dtype says otherwise. Short for device=."`
 	Data        paths    `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
 	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
@@ -77,6 +78,13 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	}
 	if job.Ranges, err = profiler(); err != nil {
 		return cli.Exit(cli.Absent, err)
+	}
+	on, card, err := onDevice(cfg.Device, dtypeOf(cfg.DType))
+	if err != nil {
+		return err
+	}
+	if job.Fleet = on.Fleet; card != nil {
+		p.talk("computing on %s\n", card.Device.Name)
 	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))
@@ -153,6 +161,12 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	if c.Out != "" {
 		cfg.Out, from["out"] = c.Out, "--out"
 	}
+	if c.Device != "" {
+		cfg.Device, from["device"] = c.Device, "--device"
+	}
+	if cfg.Device != "cpu" && from["dtype"] == "" {
+		cfg.DType, from["dtype"] = "bf16", "device"
+	}
 	if c.Resume != "" {
 		cfg.Out, from["out"] = c.Resume, "--resume"
 	}
@@ -214,7 +228,7 @@ func (c *trainCmd) before(cfg train.Config) error {
 		}
 	}
 	have := memory()
-	if have == 0 {
+	if have == 0 || cfg.Device != "cpu" { // a GPU's memory is counted where it is taken
 		return nil
 	}
 	ranks, err := train.DryRun(cfg)
