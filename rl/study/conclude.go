@@ -21,6 +21,18 @@ func (st *study) conclude() {
 	st.answer()
 }
 
+// others says which arms of entropy, not named before, differ from the control after Holm's adjustment, and what they cost.
+func (st *study) others(say func(string, ...any)) {
+	for _, a := range st.res.Arms {
+		if a.Trigger == string(Entropy) && a.Branches == 1 && a.Action != Stop && a.Holm < 0.05 {
+			like := st.find("random / " + string(a.Action))
+			say("Not named before: %s gains %s for %+.0f %% of tokens, p = %.2g after Holm's adjustment; the random trigger of the same rate %s.", a.Name(), points(a.Gain), 100*a.Relative, a.Holm, points(like.Gain))
+		}
+	}
+	w, s := st.find(string(Window)+" / "+string(ForkCut)), st.find("window shuffled within prompt / "+string(ForkCut))
+	say("With log-probabilities beside entropy: the window logistic's fork at cut gains %s; its firings shuffled within prompts %s.", points(w.Gain), points(s.Gain))
+}
+
 func (st *study) find(name string) *Arm {
 	for _, a := range st.res.Arms {
 		if a.Name() == name {
@@ -64,6 +76,7 @@ func (st *study) answer() {
 		}
 		say("Does acting on it help? The primary outcome, %s against %s: %s, p = %.2g: %s.", r.Primary.Arm, r.Primary.Against, points(r.Primary.Difference), r.Primary.P, verdict)
 	}
+	st.others(say)
 	if c := r.Ceiling; c != nil {
 		say("The ceiling: the oracle gains %s with %q, so that the action can move the number.", points(c.Gain), c.Action)
 	}

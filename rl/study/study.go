@@ -348,6 +348,7 @@ func (st *study) triggers() (names []string, all map[string]fires) {
 	prior := st.rung(Prior).predictor
 	add("random", permuted(matched, st.judge, false, r))
 	add("entropy shuffled within prompt", permuted(matched, st.judge, true, r))
+	add("window shuffled within prompt", permuted(st.rung(Window).fires, st.judge, true, r))
 	add("position", ranked(st.judge, func(*Trace) float64 { return 0 }, position, matched.rate(), r))
 	add("difficulty", ranked(st.judge, func(t *Trace) float64 { return -prior.Predict(t, 1) }, position, matched.rate(), r))
 	add("oracle", oracle(st.judge))
