@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"maps"
 
 	"heddle/tensor"
 )
@@ -31,6 +32,11 @@ type Memory struct {
 	Max        [Categories]int
 	AtPeak     [Categories]int
 	Phases     map[string]int
+}
+
+// Equal tells whether two accounts are the same in everything.
+func (m Memory) Equal(n Memory) bool {
+	return m.Held == n.Held && m.Peak == n.Peak && m.Max == n.Max && m.AtPeak == n.AtPeak && maps.Equal(m.Phases, n.Phases)
 }
 
 type block struct {

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"fmt"
-
 	"heddle/comm"
 	"heddle/compute"
 	"heddle/mesh"
@@ -24,37 +22,6 @@ type Model struct {
 	head      head
 	policy    Policy
 }
-
-// Policy says what Forward keeps for Backward.
-type Policy struct {
-	Mode  Keep `yaml:"mode" json:"mode"`
-	Every int  `yaml:"every" json:"every"` // with mode full: every n-th layer keeps its input only, the others are selective; 0 counts as 1
-}
-
-// Keep is how much is kept.
-type Keep string
-
-const (
-	Selective Keep = "selective" // what norms, RoPE and SwiGLU made is rebuilt from x, q, k, gate and up
-	All       Keep = "all"       // nothing is rebuilt (collectives of Enter are made again all the same)
-	Full      Keep = "full"      // only a layer's input is kept; Backward runs the layer forward again
-)
-
-// Check refuses a policy that does not exist or has no effect.
-func (p Policy) Check() error {
-	switch {
-	case p.Mode != "" && p.Mode != Selective && p.Mode != All && p.Mode != Full:
-		return fmt.Errorf("model: recompute.mode is %q, want selective, all or full", p.Mode)
-	case p.Every < 0:
-		return fmt.Errorf("model: recompute.every is %d, want 0 or more", p.Every)
-	case p.Every > 1 && p.Mode != Full:
-		return fmt.Errorf("model: recompute.every has no effect with mode %q; hint: recompute.mode=full", p.Mode)
-	}
-	return nil
-}
-
-// full tells whether layer l keeps its input only.
-func (p Policy) full(l int) bool { return p.Mode == Full && l%max(1, p.Every) == 0 }
 
 // Use sets what Forward keeps. It is for before the first step.
 func (m *Model) Use(p Policy) {

@@ -35,10 +35,10 @@ func agrees(t *testing.T, in Input, name string, ref *Result) {
 			name, in.Config, in.B, in.S, m.GradErr, m.NormRatio-1, r.Loss, ref.Loss, m.spread)
 	}
 	f := shape(in.Config, in.B, in.S, on.Type)
-	if got, want := r.bytes(), formula.Bytes(f, layout(l)); !maps.Equal(got, want) {
+	if got, want := r.bytes(), formula.Bytes(f, layout(l), formula.Schedule{}); !maps.Equal(got, want) {
 		t.Errorf("%s of %+v: received %v, want %v", name, f, got, want)
 	}
-	if got, want := int64(r.Ranks[0].Memory.Max[compute.Saved]), formula.Saved(f, layout(l)); got != want {
+	if got, want := int64(r.Ranks[0].Memory.Max[compute.Saved]), formula.Saved(f, layout(l), formula.Schedule{}); got != want {
 		t.Errorf("%s of %+v: keeps %d, want %d", name, f, got, want)
 	}
 	on.Dry = true
@@ -158,7 +158,7 @@ func leavesNothing(t *testing.T, in Input) {
 				}
 				held, peak := r.Dev.Memory().Held, 0
 				for step := range 3 {
-					gradient(m, r, in)
+					gradient(m, r, in, 1)
 					now := r.Dev.Memory()
 					if now.Held != held {
 						return fmt.Errorf("step %d leaves %d bytes behind", step, now.Held-held)
@@ -193,7 +193,7 @@ func recomputes(t *testing.T, family string, in Input) {
 		var first *Result
 		kept := math.MaxInt
 		for _, p := range []model.Policy{{Mode: model.All}, {Mode: model.Selective}, {Mode: model.Full, Every: 2}, {Mode: model.Full}} {
-			r, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32}, Keep: p})
+			r, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32}, Schedule: Schedule{Recompute: p}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func recomputes(t *testing.T, family string, in Input) {
 			} else {
 				kept = n
 			}
-			d, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32, Dry: true}, Keep: p})
+			d, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32, Dry: true}, Schedule: Schedule{Recompute: p}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -48,6 +48,10 @@ const (
 	limitF64, limitAfterF64 = 2e-6, 5e-6
 	limitF32, limitAfterF32 = 1e-5, 2e-5
 	limitRest               = 1e-3
+
+	// bf16 has 8 bits: one rounding of an activation is 2⁻⁹ of it, and the worst element of a gradient has gone through tens of them, most of a size with the
+	// tensor's largest. After three steps of Adam an element whose gradient's sign is noise is off by as much as the steps are long, 3e-3 of lr 1e-3 each.
+	limitBF16, limitAfterBF16 = 8e-2, 8e-3
 )
 
 // Errors are v's errors by class.
@@ -62,6 +66,8 @@ func (v *Verification) Within(limit float64) bool {
 	case limit != 0:
 	case v.DType == "f32":
 		limit, after, rest = limitF32, limitAfterF32, limitRest
+	case v.DType == "bf16":
+		limit, after, rest = limitBF16, limitAfterBF16, limitAfterBF16
 	default:
 		limit, after, rest = limitF64, limitAfterF64, limitRest
 	}
@@ -70,7 +76,7 @@ func (v *Verification) Within(limit float64) bool {
 
 // Verify runs the model of a golden folder under a layout and compares logits, loss, gradients, their norm, and losses and
 // weights of three AdamW steps with the folder's expected.safetensors.
-func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error) {
+func Verify(dir string, l parallel.Layout, on train.Machine) (*Verification, error) {
 	g, err := openPeer(dir)
 	if err != nil {
 		return nil, err
@@ -84,10 +90,13 @@ func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error
 		return nil, err
 	}
 	got := &answers{grads: map[string][]float64{}, after: map[string][]float64{}, logits: make([]float64, g.b*g.s*g.cfg.Vocab)}
-	if err := train.Ranks(s.Mesh, train.Machine{Type: t}, func(r *train.Rank) error { return got.rank(r, g, s) }); err != nil {
+	err = on.Planned(s.Mesh.Size(), func(on train.Machine) error {
+		return train.Ranks(s.Mesh, on, func(r *train.Rank) error { return got.rank(r, g, s) })
+	})
+	if err != nil {
 		return nil, err
 	}
-	v := &Verification{Dir: dir, Layout: l.Name(), DType: t.String()}
+	v := &Verification{Dir: dir, Layout: l.Name(), DType: on.Type.String()}
 	return v, g.judge(v, got)
 }
 

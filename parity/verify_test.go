@@ -7,6 +7,7 @@ import (
 	"heddle/internal/golden"
 	"heddle/parallel"
 	"heddle/tensor"
+	"heddle/train"
 )
 
 // The peer is transformers in float64 (with norms, RoPE and softmax in float32); limits are in verify.go.
@@ -22,7 +23,7 @@ func TestFamiliesAgreeWithTransformersUnderEveryScheme(t *testing.T) {
 		dir := golden.Dir(t, name)
 		for _, l := range list {
 			for _, dtype := range []tensor.DType{tensor.F64, tensor.F32} {
-				v, err := Verify(dir, l, dtype)
+				v, err := Verify(dir, l, train.Machine{Type: dtype})
 				if err != nil {
 					t.Fatalf("%s %+v: %v", name, l, err)
 				}
@@ -40,7 +41,7 @@ func TestFamiliesAgreeWithTransformersUnderEveryScheme(t *testing.T) {
 func TestFiveHeadsAreRefusedWhereTheyWouldBeCut(t *testing.T) {
 	dir := golden.Dir(t, "llama")
 	for l, hint := range map[parallel.Layout]string{{TP: 2}: "tp may be 1 or 5", {TP: 2, SP: "megatron"}: "tp may be 1 or 5", {CP: 2, SP: "ulysses"}: "cp may be 1 or 5"} {
-		if v, err := Verify(dir, l, tensor.F64); err == nil || !strings.Contains(err.Error(), hint) {
+		if v, err := Verify(dir, l, train.Machine{Type: tensor.F64}); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%+v: %+v, %v; want %q", l, v, err, hint)
 		}
 	}

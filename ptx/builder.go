@@ -28,12 +28,13 @@ type Builder struct {
 	role     string // being written
 	cached   map[Op]operand
 	spliced  int
+	descs    map[int32]described // descriptors, by register
 	faults   []error
 }
 
 // New starts a kernel of so many threads a CTA, in clusters of so many CTAs along x (1: none).
 func New(name string, threads, cluster int) *Builder {
-	k := &Builder{name: name, threads: threads, cluster: cluster, prologue: &Block{}, body: &Block{}, scopes: []int32{0}, bars: map[int]string{}, cached: map[Op]operand{}}
+	k := &Builder{name: name, threads: threads, cluster: cluster, prologue: &Block{}, body: &Block{}, scopes: []int32{0}, bars: map[int]string{}, cached: map[Op]operand{}, descs: map[int32]described{}}
 	k.cur = k.body
 	if threads < 32 || threads > 1024 || threads%32 != 0 {
 		k.fail("a CTA of %d threads, want a multiple of 32 up to 1024", threads)
@@ -56,6 +57,14 @@ func (k *Builder) failAt(l Line, format string, args ...any) {
 		}
 		k.faults = append(k.faults, fmt.Errorf("ptx: %s: %s: %s", where, l, fmt.Sprintf(format, args...)))
 	}
+}
+
+// failIn is failAt of an instruction, in the role that it was written in.
+func (k *Builder) failIn(in *Inst, format string, args ...any) {
+	was := k.role
+	k.role = in.role
+	k.failAt(in.Line, format, args...)
+	k.role = was
 }
 
 // Build verifies the kernel and ends it. The error lists up to ten faults, each with the author's line.
@@ -150,7 +159,7 @@ func resultLevel(op Op, args []operand) Level {
 
 // emit appends an instruction after the checks that need to know where it stands.
 func (k *Builder) emit(in *Inst) {
-	in.Line = here(2)
+	in.Line, in.role = here(2), k.role
 	for _, s := range in.Src {
 		k.use(s, in)
 	}

@@ -153,3 +153,17 @@ const (
 
 // Plus is the address n bytes further, in the same CTA.
 func (v CAddr) Plus(n int) CAddr { return v.At(U32{immediate(v.k, n)}) }
+
+// InitRepeated is Init of a barrier at which every participant arrives so many times a phase; Init takes it that each does once, and is refused where the
+// threads that reach the barrier's arrivals cannot add up to the count.
+func (v Bar) InitRepeated(arrivals, times int) {
+	v.Init(arrivals)
+	if v.k == nil {
+		return
+	}
+	if times < 1 || arrivals%times != 0 {
+		v.k.fail("a barrier for %d arrivals, %d of each participant: want a whole number of participants", arrivals, times)
+		return
+	}
+	v.k.cur.Nodes[len(v.k.cur.Nodes)-1].(*Inst).times = times
+}

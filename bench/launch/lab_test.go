@@ -4,6 +4,7 @@ package launch
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"heddle/cuda"
 	"heddle/kernel/gemm"
+	"heddle/trace"
 )
 
 // standIn is a lab on a driver built from C, whose kernels are computed on the CPU at once; it replays no graph and takes no stamps.
@@ -61,7 +63,7 @@ func TestWaysAgreeOnTheStandIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &burst{Variant: Variant{Name: "short"}, s: s, b: b, m: m, chains: 0}
-	if wrong, err := k.wrong(u); err != nil || wrong != len(m.chains)*2*64*64/2 {
+	if wrong, err := k.wrong(u); err != nil || wrong != len(m.chains)*64*64/2 {
 		t.Errorf("poison alone: %d words wrong, %v", wrong, err)
 	}
 }
@@ -131,5 +133,39 @@ func TestNoDriverIsAbsent(t *testing.T) {
 	_, err := Lab{Driver: "libheddle-none.so"}.Run(context.Background())
 	if _, ok := err.(*cuda.Absent); !ok {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Without libcupti every bubble is recorded by events, and the files hold the kernels with the calls that launched them.
+func TestBubblesAreRecordedWithoutCUPTI(t *testing.T) {
+	dir := t.TempDir()
+	l := standIn(t)
+	all, err := l.Bubbles(dir, []string{"libheddle-none.so"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		f, err := os.Open(filepath.Join(dir, b.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := trace.Read(f)
+		f.Close()
+		kernels := map[int64]bool{}
+		calls := 0
+		for _, e := range events {
+			switch e.Cat {
+			case trace.Kernel:
+				kernels[e.Args[0].Value] = true
+			case trace.Launch:
+				calls++
+			}
+		}
+		if err != nil || len(kernels) < b.Count || calls != len(kernels) || b.How != "events" {
+			t.Errorf("%s: %d kernels, %d calls, %v, by %s", b.Name, len(kernels), calls, err, b.How)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bubbles.json")); err != nil {
+		t.Error(err)
 	}
 }

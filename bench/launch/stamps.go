@@ -34,8 +34,8 @@ func (p *stampedLaunch) Queue(stream uintptr) error {
 // Times are when one kernel ran, in µs since the first kernel of its chain began.
 type Times struct {
 	Begin float64 `json:"begin_us"` // the first CTA's first instruction
-	Wait  float64 `json:"wait_us"`  // the first CTA past its wait; Begin where it has none
-	End   float64 `json:"end_us"`   // the last warp's last instruction
+	Wait  float64 `json:"wait_us"`  // the same past its wait; Begin where it has none
+	End   float64 `json:"end_us"`   // the last CTA's last instruction
 }
 
 // span is Times in ns of the device's clock.

@@ -4,6 +4,7 @@ import (
 	"heddle/kernel"
 	"heddle/num"
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // body computes, for each tile of D that falls to its cluster,
@@ -31,7 +32,7 @@ func body(k *ptx.Builder, c Config) params {
 	}
 	b := &builder{
 		k: k, c: c, p: p,
-		sA: k.Shared("A", c.Stages*c.aBytes(), 1024).Addr(), sB: k.Shared("B", c.Stages*c.bBytes(), 1024).Addr(),
+		sA: k.SharedTile("A", c.Stages, c.tile(c.BM, c.TransA)).Addr(), sB: k.SharedTile("B", c.Stages, c.tile(c.BN, c.TransB)).Addr(),
 		sD: k.Shared("D", c.Consumers*c.storeBytes(), 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
 	}
 	if n := c.Consumers * c.Epi.Vectors(); n > 0 {
@@ -198,6 +199,15 @@ func (c Config) layout(trans bool) ptx.DescLayout {
 		return ptx.MNMajor(ptx.Swizzle128, c.BK)
 	}
 	return ptx.KMajor(c.swizzle())
+}
+
+// tile is what TMA leaves of an operand in a stage; Build holds the descriptors to it.
+func (c Config) tile(rows int, trans bool) ptx.OperandTile {
+	s := c.swizzle()
+	if trans {
+		s = ptx.Swizzle128
+	}
+	return ptx.OperandTile{Layout: tile.Must(tile.OperandLayout(rows, c.BK, elem, tile.SwizzleMode(s.Width()), trans)), Elem: elem, Swizzle: s}
 }
 
 // within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 16 elements along a row, transposed 16 lines of 128 bytes.
