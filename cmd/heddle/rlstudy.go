@@ -21,6 +21,8 @@ type rlStudyCmd struct {
 	FalseAlarms float64 `default:"0.1" help:"Share of successes that a trigger may fire on."`
 	Bootstrap   int     `default:"1000" help:"Resamples of the prompts."`
 	Later       int     `default:"20" help:"Steps of reinforcement after which predictors are tested again; 0: none."`
+	Train       bool    `help:"Then train policies with each arm, over seeds, at equal numbers of drawn tokens."`
+	TrainTokens int     `default:"150000" help:"Tokens that each arm of --train may draw."`
 	Primary     string  `help:"The arm named before the run. Default: entropy / fork at cut."`
 	Against     string  `help:"What its gain is compared with. Default: random / fork at cut."`
 }
@@ -29,6 +31,8 @@ func (rlStudyCmd) Help() string {
 	return `heddle rl study --task path --out runs/study
     teaches a policy, holds it still, and asks whether token entropy tells a
     rollout's fate early enough to act on it; writes report.html and result.json
+heddle rl study --task path --train --train-tokens 100000
+    and then trains policies with each arm, three seeds
 heddle rl study --task mul task.digits=2 --group 8 --later 0
     the same on multiplication, without a later policy
 heddle rl study --task path --preset tiny eval.prompts=8 --group 4 --json
@@ -54,6 +58,9 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 	if err := s.Check(); err != nil {
 		return cli.Exit(cli.Invalid, err)
 	}
+	if c.Train && c.TrainTokens < 1 {
+		return cli.Exitf(cli.Invalid, "rl: --train-tokens %d, want 1 or more", c.TrainTokens)
+	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", "study-"+time.Now().Format("20060102-150405"))
 	}
@@ -69,7 +76,14 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 		return stoppedOr(ctx, err)
 	}
 	defer policy.Close()
+	taught := policy.Weights
 	res, err := study.Run(ctx, s, study.Of(policy), p.talk)
+	if err == nil && c.Train {
+		if err = policy.Use(taught, 0); err == nil { // the study has reinforced it since
+			res.Training, err = c.train(ctx, cfg, s, policy, p)
+			res.Conclude()
+		}
+	}
 	if err != nil {
 		return stoppedOr(ctx, err)
 	}
@@ -82,6 +96,29 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	return env.Emit(res, func(w io.Writer) { printStudy(w, res, cfg.Out) })
+}
+
+// train is the second phase, over the seeds of the configuration; the first policy is there.
+func (c *rlStudyCmd) train(ctx context.Context, cfg rl.Config, s study.Config, first *rl.Policy, p *rlPrinter) (*study.Training, error) {
+	out := &study.Training{Tokens: c.TrainTokens}
+	for i := range cfg.Seeds {
+		policy := first
+		if i > 0 {
+			next := cfg
+			next.Seed += uint64(i) * 1000
+			var err error
+			if policy, err = rl.Teach(ctx, next, p.event); err != nil {
+				return nil, err
+			}
+			p.end()
+			defer policy.Close()
+		}
+		if err := out.Train(ctx, s, policy, p.talk); err != nil {
+			return nil, err
+		}
+	}
+	out.Finish()
+	return out, nil
 }
 
 func stoppedOr(ctx context.Context, err error) error {

@@ -67,6 +67,8 @@ func (r *Result) pictures() (out []picture, err error) {
 		{"False alarms asked for and got on prompts the threshold was not set on.", r.ratePicture},
 		{"Gain of every arm with its 95 % interval over prompts. Where the value of a prefix is exact, the cross is the gain that enumeration expects.", r.forestPicture},
 		{"Gain beside extra tokens, the control's tokens being 1.", r.paretoPicture},
+		{"Held-out success of the policy alone while it is trained with each arm, over the tokens that were drawn (mean of seeds).", r.learningPicture(false)},
+		{"The same over wall time.", r.learningPicture(true)},
 		{"Compute-matched: what independent samples buy with the same tokens.", r.baselinePicture},
 	} {
 		var b bytes.Buffer
@@ -251,6 +253,44 @@ func (r *Result) paretoPicture(w io.Writer) error {
 		dots = append(dots, report.Dot{Name: a.Name(), X: a.Relative, Y: 100 * a.Gain.Value, Kind: k})
 	}
 	return report.DotsSVG(w, report.Axes{Title: "gain and its price", X: "extra tokens", Y: "points", Across: []float64{0}}, kinds, dots)
+}
+
+func (r *Result) learningPicture(byTime bool) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if r.Training == nil {
+			return nil
+		}
+		a := report.Axes{Title: "learning by tokens", X: "tokens drawn", Y: "held-out success", Beside: 0.6}
+		if byTime {
+			a.Title, a.X = "learning by time", "seconds"
+		}
+		var curves []report.Curve
+		for _, arm := range r.Training.Arms {
+			curves = append(curves, arm.curve(r.Training.Before, byTime))
+		}
+		return report.CurvesSVG(w, a, curves)
+	}
+}
+
+// curve is the mean over seeds of the looks that all of them have.
+func (a *TrainArm) curve(before float64, byTime bool) report.Curve {
+	c := report.Curve{Name: a.Name, Dots: true, Points: []report.Point{{X: 0, Y: before}}}
+	n := len(a.Each[0].Curve)
+	for _, run := range a.Each {
+		n = min(n, len(run.Curve))
+	}
+	for k := range n {
+		p, seeds := report.Point{}, float64(len(a.Each))
+		for _, run := range a.Each {
+			x := float64(run.Curve[k].Tokens)
+			if byTime {
+				x = run.Curve[k].Seconds
+			}
+			p.X, p.Y = p.X+x/seeds, p.Y+run.Curve[k].Success/seeds
+		}
+		c.Points = append(c.Points, p)
+	}
+	return c
 }
 
 func (r *Result) baselinePicture(w io.Writer) error {
