@@ -11,6 +11,7 @@ import (
 	"heddle/parallel"
 	"heddle/parity"
 	"heddle/tensor"
+	"heddle/train"
 )
 
 type verifyCmd struct {
@@ -53,7 +54,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	out := []*parity.FolderReport{}
 	var beyond []string
 	for _, dir := range c.Dirs {
-		f, err := parity.VerifyFolder(dir, names, t, c.Tol)
+		f, err := parity.VerifyFolder(dir, names, train.Machine{Type: t}, c.Tol)
 		if _, fault := errors.AsType[*compute.Fault](err); err != nil && !fault {
 			return cli.Exit(cli.Invalid, err)
 		}
