@@ -47,6 +47,7 @@ type Entry struct {
 	Roles   []RoleInfo
 	Regions []Region // of shared memory
 	Spliced int      // what Builder.SpliceB said
+	Shifted bool     // what Builder.ShiftB said
 	k       *Builder
 }
 

@@ -29,6 +29,12 @@ func body(k *ptx.Builder, c Config) params {
 	if c.StreamK {
 		p.stream = streamParams(k)
 	}
+	if c.Groups != Alone {
+		p.groups = groupParams(k)
+		if c.Groups == ByRows && c.TransB {
+			k.ShiftB()
+		}
+	}
 	if c.Epi.Act == kernel.SwiGLU {
 		k.SpliceB(c.BN / 2)
 	}
@@ -96,6 +102,20 @@ type work struct {
 	row, col   ptx.U32
 	tile       ptx.U32 // its number
 	first, end ptx.U32
+	// Of groups: where the tile's rows of A and of B, and the group's k steps, begin in the matrices; rows of D from limit on are others'; left is the depth of the last k step.
+	rowA, rowB, depthA, depthB, limit, left ptx.U32
+}
+
+// from is where TMA finds A's and B's part of a k step: depth and row of each.
+func (w work) from(c Config, step ptx.U32) (depthA, rowA, depthB, rowB ptx.U32) {
+	depth := step.Times(c.BK)
+	switch c.Groups {
+	case ByRows:
+		return depth, w.row, depth.Add(w.depthB), w.rowB
+	case ByDepth:
+		return depth.Add(w.depthA), w.rowA, depth.Add(w.depthB), w.rowB
+	}
+	return depth, w.row, depth, w.col
 }
 
 func (w work) steps() ptx.U32 { return w.end.Sub(w.first) }
@@ -113,7 +133,7 @@ func (b *builder) tiles(first ptx.U32, step int, visit func(work)) {
 func (b *builder) place(t, first, end ptx.U32) work {
 	c := b.c
 	m, n := c.Order.Tile(b.k, t, b.p.TilesM.U32, b.p.TilesN.U32)
-	return work{m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.columns()), t, first, end}
+	return work{row: m.Times(c.ClusterM).Add(b.m).Times(c.BM), col: n.Times(c.ClusterN).Add(b.n).Times(c.columns()), tile: t, first: first, end: end}
 }
 
 func (b *builder) producer() {
@@ -128,8 +148,11 @@ func (b *builder) producer() {
 	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)) // to the CTAs with this one's rows
 	loadB := b.loaderB(k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM)))                                     // to those with its columns
 	all := func(visit func(work)) { b.tiles(k.U32(0), 1, visit) }
-	if c.StreamK {
+	switch {
+	case c.StreamK:
 		all = b.segments
+	case c.Groups != Alone:
+		all = func(visit func(work)) { b.each(ptx.Lane, visit) }
 	}
 	all(func(w work) {
 		k.For(w.first, w.end, k.U32(1), func(step ptx.U32) {
@@ -137,9 +160,9 @@ func (b *builder) producer() {
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
 			full.ArriveExpect(c.aBytes() + c.bBytes())
-			depth := step.Times(c.BK)
-			loadA(b.sA.At(s.Times(c.aBytes())), depth, w.row, full)
-			loadB(b.sB.At(s.Times(c.bBytes())), depth, w.col, full)
+			depthA, rowA, depthB, rowB := w.from(c, step)
+			loadA(b.sA.At(s.Times(c.aBytes())), depthA, rowA, full)
+			loadB(b.sB.At(s.Times(c.bBytes())), depthB, rowB, full)
 			at.Advance()
 		})
 	})
@@ -248,12 +271,13 @@ func (b *builder) consumer() {
 	for i := range accs {
 		accs[i] = k.NewAcc(c.BN)
 	}
-	end := b.epilogue(accs, group)
+	ending := b.epilogue(accs, group)
 	at := b.ring.Consumer()
 	// multiply issues one k step; the first of a tile overwrites the accumulators.
-	multiply := func(first bool) ptx.U32 {
+	multiply := func(first bool, clear func(stage ptx.U32)) ptx.U32 {
 		at.WaitFull()
 		s := at.Slot()
+		clear(s)
 		c.products(k, accs, descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64()), first)
 		at.Advance()
 		return s
@@ -261,35 +285,52 @@ func (b *builder) consumer() {
 	await, yield := b.turns(group)
 	b.mine(at, group, func(w work) {
 		w.row = w.row.Add(mine)
-		finish := end.begin(w)
+		finish := ending.begin(w)
 		await()
-		last := ptx.NewVar(k, multiply(true))
-		k.For(w.first.Plus(1), w.end, k.U32(1), func(ptx.U32) {
-			s := multiply(false)
+		none := func(ptx.U32) {}
+		clear := func(s ptx.U32) { b.clear(w, s, b.sA.At(block), group.Plus(1)) }
+		end := w.end
+		var last *ptx.Var[ptx.U32]
+		again := func(clear func(ptx.U32)) {
+			s := multiply(false, clear)
 			k.WgmmaWait(1) // the step before this one is done with its stage
 			release(last.Get())
 			last.Set(s)
-		})
+		}
+		if c.Groups != ByDepth {
+			last = ptx.NewVar(k, multiply(true, none))
+		} else { // the last step stands behind the loop, and may be the first
+			end = end.Sub(k.U32(1))
+			last = ptx.NewVar(k, multiply(true, func(s ptx.U32) { k.If(end.Eq(k.U32(0)), func() { clear(s) }) }))
+		}
+		k.For(w.first.Plus(1), end, k.U32(1), func(ptx.U32) { again(none) })
+		if c.Groups == ByDepth {
+			k.If(end.Gt(k.U32(0)), func() { again(clear) })
+		}
 		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
 		finish()
 	})
-	end.end()
+	ending.end()
 }
 
 // mine visits the work of a consumer: all of the CTA's, or every second piece in ping-pong, where the ring's stages of the others are skipped.
 func (b *builder) mine(at kernel.Cursor, group ptx.U32, visit func(work)) {
 	k, c := b.k, b.c
+	pieces := b.segments
+	if c.Groups != Alone {
+		pieces = func(visit func(work)) { b.each(ptx.Warpgroup, visit) }
+	}
 	switch {
-	case c.StreamK && c.PingPong:
+	case (c.StreamK || c.Groups != Alone) && c.PingPong:
 		turn := ptx.NewVar(k, group)
-		b.segments(func(w work) {
+		pieces(func(w work) {
 			k.IfElse(turn.Get().Eq(k.U32(0)), func() { visit(w) }, func() { at.Skip(w.steps()) })
 			turn.Set(k.U32(1).Sub(turn.Get()))
 		})
-	case c.StreamK:
-		b.segments(visit)
+	case c.StreamK || c.Groups != Alone:
+		pieces(visit)
 	case c.PingPong:
 		at.Skip(group.Mul(b.p.Steps.U32))
 		b.tiles(group, 2, func(w work) {

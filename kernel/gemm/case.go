@@ -40,6 +40,9 @@ func integers(n int, r *rand.Rand) []float32 {
 // Case makes the buffers of g and describes the launch on a device that runs so many CTAs of it at once.
 func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	c := g.Config
+	if c.Groups != Alone {
+		return x.grouped(g, ctas)
+	}
 	a, b := x.a, x.b
 	if c.TransA {
 		a = transposed(a, x.M, x.K)

@@ -22,6 +22,7 @@ type Config struct {
 	Order     kernel.Order
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
 	StreamK   bool // the tiles that would not fill the device are cut along K: all clusters have equally many k steps, and sum what they have in a fixed order
+	Groups    Groups
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
@@ -173,6 +174,12 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.Groups != Alone && (c.StreamK || c.OneTile || c.Epi != kernel.Epilogue{}):
+		return fmt.Errorf("gemm: groups beside stream-K, a cluster a tile or an epilogue, want groups alone")
+	case c.Groups == ByRows && c.TransA || c.Groups == ByDepth && !(c.TransA && c.TransB):
+		return fmt.Errorf("gemm: groups of rows with A transposed, or of depth without both transposed")
+	case c.Groups > ByDepth:
+		return fmt.Errorf("gemm: groups of kind %d, want 0..2", c.Groups)
 	case c.StreamK && c.OneTile:
 		return fmt.Errorf("gemm: stream-K with a cluster a tile, want clusters that take several")
 	case c.StreamK && c.Epi.ReadsC():
@@ -212,6 +219,7 @@ func power(n int) bool { return n > 0 && n&(n-1) == 0 }
 func (c *Config) options() []option {
 	flag := func(word string, b *bool) option { return option{word, *b, func() { *b = true }} }
 	overlap := func(word string, o Overlap) option { return option{word, c.Overlap == o, func() { c.Overlap = o }} }
+	groups := func(word string, g Groups) option { return option{word, c.Groups == g, func() { c.Groups = g }} }
 	l2 := func(word string, l ptx.L2Sector) option { return option{word, c.L2 == l, func() { c.L2 = l }} }
 	buffers := func(word string, n int) option { return option{word, c.Buffers == n, func() { c.Buffers = n }} }
 	in := func(t num.DType) option { return option{t.String(), c.In == t, func() { c.In = t }} }
@@ -219,7 +227,7 @@ func (c *Config) options() []option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.usualOut(), func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}

@@ -60,6 +60,9 @@ func (e *ending) begin(w work) (finish func()) {
 	if e.b.c.StreamK {
 		return e.streamed(w)
 	}
+	if e.b.c.Groups != Alone {
+		return func() { e.ragged(w) }
+	}
 	if e.finish == nil {
 		return func() { e.store.Tile(k, e.store.Rounded(e.b.p.D.TensorMap, e.accs, row, col)) }
 	}

@@ -42,6 +42,13 @@ func Family() []Config {
 		"64x128x64-w1-c1x1-s4-g4-e5m2",
 		"128x128x32-w2-c2x1-s4-g4-tf32",
 		"64x64x64-w1-c1x1-s3-g0-tf32-tobf16",
+		// groups
+		"128x256x64-w2-c1x1-s3-g4-grouped",
+		"128x128x64-w2-c1x2-s4-g2-tb-grouped",
+		"128x128x64-w2-c2x1-s4-g4-pingpong-tof32-grouped",
+		"128x128x64-w2-c1x1-s4-g4-ta-tb-groupedk",
+		"128x256x64-w2-c2x1-s3-g2-ta-tb-tof32-add-groupedk",
+		"128x192x64-w2-c1x1-s3-g4-pingpong-ta-tb-tof32-groupedk",
 		// tiles cut along K
 		"128x128x64-w2-c1x1-s4-g4-streamk",
 		"128x256x64-w2-c2x1-s3-g2-streamk",

@@ -22,6 +22,7 @@ type params struct {
 	Steps          ptx.ParamU32 // of BK along K
 	Finish         kernel.FinishParams
 	stream
+	groups
 }
 
 // New builds the kernel.
