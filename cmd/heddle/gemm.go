@@ -20,10 +20,11 @@ import (
 )
 
 type gemmCmd struct {
-	Bench gemmBenchCmd `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
-	Banks gemmBanksCmd `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
-	Tune  gemmTuneCmd  `cmd:"" help:"Search the family of kernels for the fastest at each size."`
-	Check gemmCheckCmd `cmd:"" help:"Run every kernel against exact products, on the GPU."`
+	Bench   gemmBenchCmd   `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
+	Banks   gemmBanksCmd   `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
+	Tune    gemmTuneCmd    `cmd:"" help:"Search the family of kernels for the fastest at each size."`
+	Check   gemmCheckCmd   `cmd:"" help:"Run every kernel against exact products, on the GPU."`
+	Grouped gemmGroupedCmd `cmd:"" help:"Write the launches of mixture-of-experts products, to measure beside PyTorch."`
 }
 
 type gemmBenchCmd struct {

@@ -154,8 +154,15 @@ func (b *builder) producer() {
 	case c.Groups != Alone:
 		all = func(visit func(work)) { b.each(ptx.Lane, visit) }
 	}
+	var back *ptx.Var[ptx.U32]
+	if c.Zigzag {
+		back = ptx.NewVarAt(k, ptx.Lane, k.U32(0))
+	}
 	all(func(w work) {
 		k.For(w.first, w.end, k.U32(1), func(step ptx.U32) {
+			if c.Zigzag {
+				step = back.Get().Ne(k.U32(0)).SelectU32(w.first.Add(w.end).Sub(k.U32(1)).Sub(step), step)
+			}
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
@@ -165,6 +172,9 @@ func (b *builder) producer() {
 			loadB(b.sB.At(s.Times(c.bBytes())), depthB, rowB, full)
 			at.Advance()
 		})
+		if c.Zigzag {
+			back.Set(back.Get().Xor(k.U32(1)))
+		}
 	})
 	at.Drain()
 }
@@ -213,10 +223,17 @@ func (b *builder) loader(from ptx.ParamMap, trans bool, rows, parts int, part, m
 // piece gives the function that loads some of the rows of a tile; a mask that is not zero says into which CTAs.
 func (b *builder) piece(from ptx.ParamMap, trans bool, rows, some int, mask ptx.U32) load {
 	c := b.c
+	policy := uint64(ptx.EvictFirst)
+	if from == b.p.A {
+		policy = ptx.EvictLast
+	}
 	box := func(dst ptx.SAddr, x, y ptx.U32, full ptx.Bar) {
-		if mask == (ptx.U32{}) {
+		switch {
+		case c.KeepA:
+			from.Load2Hint(dst, x, y, full, b.k.U64(policy))
+		case mask == (ptx.U32{}):
 			from.Load2(dst, x, y, full)
-		} else {
+		default:
 			from.LoadMulticastTo2(dst, x, y, full, mask)
 		}
 	}

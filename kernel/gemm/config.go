@@ -26,6 +26,8 @@ type Config struct {
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
+	KeepA     bool         // asks L2 to keep A, whose rows a strip of tiles comes back to, rather than B; clusters of one
+	Zigzag    bool         // every second tile of a CTA goes through K backwards, so that it starts with what L2 has just seen
 
 	In     num.DType // of A and B: BF16, F16, TF32, E4M3 or E5M2; 0: BF16
 	Out    num.DType // of D: BF16, F16 or F32; 0: In, F32 for TF32, BF16 for fp8
@@ -174,6 +176,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.KeepA && c.Cluster() > 1:
+		return fmt.Errorf("gemm: keeping A in clusters of %d×%d, want 1×1: multicast has no cache policy here", c.ClusterM, c.ClusterN)
+	case c.Zigzag && c.Groups != Alone:
+		return fmt.Errorf("gemm: groups with a zigzag along K")
 	case c.Groups != Alone && (c.StreamK || c.OneTile || c.Epi != kernel.Epilogue{}):
 		return fmt.Errorf("gemm: groups beside stream-K, a cluster a tile or an epilogue, want groups alone")
 	case c.Groups == ByRows && c.TransA || c.Groups == ByDepth && !(c.TransA && c.TransB):
@@ -227,7 +233,7 @@ func (c *Config) options() []option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.usualOut(), func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}

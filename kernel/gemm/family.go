@@ -42,6 +42,7 @@ func Family() []Config {
 		"64x128x64-w1-c1x1-s4-g4-e5m2",
 		"128x128x32-w2-c2x1-s4-g4-tf32",
 		"64x64x64-w1-c1x1-s3-g0-tf32-tobf16",
+		"128x128x64-w2-c1x1-s4-g4-keepa-zigzag",
 		// groups
 		"128x256x64-w2-c1x1-s3-g4-grouped",
 		"128x128x64-w2-c1x2-s4-g2-tb-grouped",
