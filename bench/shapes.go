@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"heddle/cuda"
@@ -34,7 +35,7 @@ func (x Shape) like() (gemm.Config, error) {
 	if err == nil && in != num.BF16 && in != num.E4M3 && in != num.E5M2 {
 		err = fmt.Errorf("bench: %s: operands of type %s, want bf16, e4m3 or e5m2", x.Name, x.In)
 	}
-	return gemm.Config{In: in, Out: num.BF16, TransA: x.TransA, TransB: x.TransB}.Full(), err
+	return gemm.Config{In: in, Out: num.BF16, TransA: x.TransA, TransB: x.TransB, StreamK: true}.Full(), err
 }
 
 // ReadShapes reads a list such as bench/shapes.json.
@@ -168,11 +169,7 @@ func (s *session) forShape(x Shape, loaded map[gemm.Config]contender) ([]contend
 	}
 	configs := []gemm.Config{c}
 	if s.cfg.Search {
-		for _, c := range s.cfg.Configs {
-			if c = c.Like(like); c.Check() == nil && c != configs[0] {
-				configs = append(configs, c)
-			}
-		}
+		configs = append(configs, worthwhile(s.cfg.Configs, c, x, like, s.dev.SMs)...)
 	}
 	var all []contender
 	for _, c := range configs {
@@ -185,6 +182,20 @@ func (s *session) forShape(x Shape, loaded map[gemm.Config]contender) ([]contend
 		}
 	}
 	return all, nil
+}
+
+// worthwhile are the configurations, but for the one chosen, that the cost model does not put far behind the best of them.
+func worthwhile(all []gemm.Config, chosen gemm.Config, x Shape, like gemm.Config, sms int) []gemm.Config {
+	const far = 1.35 // the model errs by up to 0.3 (gemm.Config.Clocks)
+	least := chosen.Clocks(x.M, x.N, x.K, sms)
+	var some []gemm.Config
+	for _, c := range all {
+		if c = c.Like(like); c.Check() == nil && c != chosen {
+			least = min(least, c.Clocks(x.M, x.N, x.K, sms))
+			some = append(some, c)
+		}
+	}
+	return slices.DeleteFunc(some, func(c gemm.Config) bool { return c.Clocks(x.M, x.N, x.K, sms) > far*least })
 }
 
 // loadOnce loads a kernel for all shapes that share it.

@@ -68,11 +68,11 @@ func (c Config) elem() int { return c.Full().In.Size() }
 // row is the bytes of a stage's row.
 func (c Config) row() int { return c.BK * c.elem() }
 
-// Like is the configuration for a product of the types, layouts, addition and epilogue of another.
+// Like is the configuration for a product of the types, layouts, addition, epilogue and groups of another.
 // Stages stay as deep in bytes.
 func (c Config) Like(o Config) Config {
 	c.BK = c.BK * c.elem() / o.elem()
-	c.In, c.Out, c.Add, c.Epi, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Epi, o.TransA, o.TransB
+	c.In, c.Out, c.Add, c.Epi, c.Groups, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Epi, o.Groups, o.TransA, o.TransB
 	return c
 }
 
