@@ -26,12 +26,12 @@ var words = [...]string{
 // numbers are what an integer field of a binary is set to.
 var numbers = [...]uint64{0, 1, 2, 7, 8, 31, 32, 255, 256, 1 << 15, 1<<16 - 1, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1<<62 - 1, 1 << 62, 1<<63 - 1, 1 << 63, 1<<64 - 1}
 
-// Slow is Run with a tenth of the usual number, for parsers that need a file each time; all that -mangle asks for.
+// Slow is Run with a fortieth of the usual number, for parsers that need a file each time; all that -mangle asks for.
 func Slow(t *testing.T, seeds [][]byte, f func(input []byte)) {
 	t.Helper()
 	n := *inputs
 	if n == usual {
-		n /= 10
+		n /= 40
 	}
 	run(t, n, seeds, f)
 }
