@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // readAll opens a file and reads every document of it.
@@ -159,22 +161,37 @@ func fuzzFile(f *testing.F, suffix string, seeds ...[]byte) {
 	f.Fuzz(func(t *testing.T, content []byte) { hostile(t, path, content) })
 }
 
-func FuzzJSONL(f *testing.F) {
-	fuzzFile(f, ".jsonl", []byte(`{"text": "a"}`+"\n"+`{"prompt": "a", "completion": "b"}`), []byte(`{"messages": [{"role": "user", "content": "a"}]}`+"\n"))
+func jsonlSeeds() [][]byte {
+	return [][]byte{[]byte(`{"text": "a"}` + "\n" + `{"prompt": "a", "completion": "b"}`), []byte(`{"messages": [{"role": "user", "content": "a"}]}` + "\n")}
 }
 
-func FuzzParquet(f *testing.F) {
-	var seeds [][]byte
+func FuzzJSONL(f *testing.F) { fuzzFile(f, ".jsonl", jsonlSeeds()...) }
+
+func parquetSeeds(t testing.TB) (seeds [][]byte) {
 	for _, name := range []string{"text.parquet", "pairs.parquet"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
-			f.Fatal(err)
+			t.Fatal(err)
 		}
 		seeds = append(seeds, b)
 	}
-	fuzzFile(f, ".parquet", seeds...)
+	return seeds
 }
 
-func FuzzShard(f *testing.F) {
-	fuzzFile(f, ".tokens", append([]byte("heddleT1\x02\x00\x00\x00\x01\x01\x00\x00"), make([]byte, 48)...), []byte("text\nmore"))
+func FuzzParquet(f *testing.F) { fuzzFile(f, ".parquet", parquetSeeds(f)...) }
+
+func shardSeeds() [][]byte {
+	return [][]byte{append([]byte("heddleT1\x02\x00\x00\x00\x01\x01\x00\x00"), make([]byte, 48)...), []byte("text\nmore")}
+}
+
+func FuzzShard(f *testing.F) { fuzzFile(f, ".tokens", shardSeeds()...) }
+
+// Broken copies of sound files of each format: read or refused by an *Error that names the file, never a panic.
+func TestMangledJSONLDoesNotPanic(t *testing.T)   { mangled(t, ".jsonl", jsonlSeeds()) }
+func TestMangledParquetDoesNotPanic(t *testing.T) { mangled(t, ".parquet", parquetSeeds(t)) }
+func TestMangledShardsDoNotPanic(t *testing.T)    { mangled(t, ".tokens", shardSeeds()) }
+
+func mangled(t *testing.T, suffix string, seeds [][]byte) {
+	path := filepath.Join(t.TempDir(), "a"+suffix)
+	mangle.Slow(t, seeds, func(in []byte) { hostile(t, path, in) })
 }
