@@ -34,7 +34,16 @@ func (g *Group) ToHeads(site string, h Heads, ts ...tensor.Tensor) []tensor.Tens
 		}
 		out[i] = g.dev.New(t.Type, t.Letters, dims, at)
 	}
-	x := g.openExchange(site, p, blocks(out, 's', p))
+	for _, same := range byType(ts) {
+		g.toHeads(site, axes, nRep, pick(ts, same), pick(out, same))
+	}
+	return out
+}
+
+// toHeads moves tensors of one type.
+func (g *Group) toHeads(site string, axes mesh.Set, nRep int, ts, out []tensor.Tensor) {
+	p := g.dev.Mesh.Count(axes)
+	x := g.openExchange(site, p, blocks(out, 's', p), ts[0].Type)
 	for j := range p {
 		for i, t := range ts {
 			box := x.shapes[i]
@@ -49,6 +58,26 @@ func (g *Group) ToHeads(site string, h Heads, ts ...tensor.Tensor) []tensor.Tens
 		}
 	}
 	g.dev.Free(x.out, x.in)
+}
+
+// byType lists the indices of the tensors of each type, in order of first appearance: data of one type travel together.
+func byType(ts []tensor.Tensor) (lists [][]int) {
+	at := map[tensor.DType]int{}
+	for i, t := range ts {
+		k, ok := at[t.Type]
+		if !ok {
+			k = len(lists)
+			at[t.Type], lists = k, append(lists, nil)
+		}
+		lists[k] = append(lists[k], i)
+	}
+	return lists
+}
+
+func pick(ts []tensor.Tensor, which []int) (out []tensor.Tensor) {
+	for _, i := range which {
+		out = append(out, ts[i])
+	}
 	return out
 }
 
@@ -75,21 +104,29 @@ func (g *Group) ToTokens(site string, h Heads, ts ...tensor.Tensor) []tensor.Ten
 		}
 		out[i] = g.dev.New(t.Type, t.Letters, dims, t.At.With(axes, mesh.S('s')))
 	}
-	x := g.openExchange(site, p, blocks(ts, 's', p))
+	for _, same := range byType(ts) {
+		g.toTokens(site, h, nRep, pick(ts, same), pick(out, same))
+	}
+	return out
+}
+
+// toTokens moves tensors of one type.
+func (g *Group) toTokens(site string, h Heads, nRep int, ts, out []tensor.Tensor) {
+	p := g.dev.Mesh.Count(h.all())
+	x := g.openExchange(site, p, blocks(ts, 's', p), ts[0].Type)
 	for j := range p {
 		for i, t := range ts {
 			box := x.shapes[i]
 			g.dev.CopyBox(x.send(j, i), t, compute.Box{DstLo: make([]int, len(box)), SrcLo: at(box, t.Index('s'), j*box[t.Index('s')]), Dims: box})
 		}
 	}
-	g.exchange(x, axes, ts, out[0])
+	g.exchange(x, h.all(), ts, out[0])
 	fault := None
 	if nRep > 1 && summed(out) {
 		fault = g.altered(&Op{Kind: AllToAll, Site: site}, h.Rep)
 	}
 	g.collect(out, x, nRep, fault)
 	g.dev.Free(x.out, x.in)
-	return out
 }
 
 // summed tells whether a tensor is there of which each rank of Rep has a part.
@@ -157,7 +194,7 @@ type exchange struct {
 	out, in tensor.Tensor
 }
 
-func (g *Group) openExchange(site string, p int, shapes [][]int) *exchange {
+func (g *Group) openExchange(site string, p int, shapes [][]int, t tensor.DType) *exchange {
 	x := &exchange{site: site, shapes: shapes}
 	for _, s := range shapes {
 		x.offset = append(x.offset, x.part)
@@ -165,8 +202,8 @@ func (g *Group) openExchange(site string, p int, shapes [][]int) *exchange {
 		x.part += outer(s, len(s))
 	}
 	dims := []int{p, x.part}
-	x.out = g.dev.NewIn(compute.Comm, g.dev.Type, "zx", dims, mesh.Places{})
-	x.in = g.dev.NewIn(compute.Comm, g.dev.Type, "zx", dims, mesh.Places{})
+	x.out = g.dev.NewIn(compute.Comm, t, "zx", dims, mesh.Places{})
+	x.in = g.dev.NewIn(compute.Comm, t, "zx", dims, mesh.Places{})
 	return x
 }
 

@@ -35,17 +35,25 @@ func (d *Device) AddSumSquares(out, x tensor.Tensor) {
 
 // ClipScale is the factor of gradient clipping, min(1, limit/(√sq + 1e-6)), from the squared global norm; limit 0 gives 1.
 func (d *Device) ClipScale(sq tensor.Tensor, limit float64) tensor.Tensor {
-	out := d.New(d.Type, "", nil, d.pointwise("clip scale", "", "", sq))
+	out := d.New(d.Type.Wide(), "", nil, d.pointwise("clip scale", "", "", sq))
 	d.run(Call{Op: "clip scale"}, func() { d.leaf.ClipScale(out, sq, limit) })
 	return out
 }
 
-// AdamW updates one flat piece w with its moments m, v from the gradient g·scale.
-func (d *Device) AdamW(w, g, m, v, scale tensor.Tensor, a AdamW) {
-	if n := w.Elems(); g.Elems() != n || m.Elems() != n || v.Elems() != n {
+// AdamW updates one flat piece w with its moments m, v from the gradient g·scale. A low with letters takes the new weights in its own type.
+func (d *Device) AdamW(w, low, g, m, v, scale tensor.Tensor, a AdamW) {
+	if n := w.Elems(); g.Elems() != n || m.Elems() != n || v.Elems() != n || Wanted(low) && low.Elems() != n {
 		d.failf("adamw", "sizes %d, %d, %d, %d", n, g.Elems(), m.Elems(), v.Elems())
 	}
-	d.run(Call{Op: "adamw", Flops: 12 * int64(w.Elems())}, func() { d.leaf.AdamW(w, g, m, v, scale, a) })
+	d.run(Call{Op: "adamw", Flops: 12 * int64(w.Elems())}, func() { d.leaf.AdamW(w, low, g, m, v, scale, a) })
+}
+
+// Cast copies src to dst, which has as many elements, in dst's type.
+func (d *Device) Cast(dst, src tensor.Tensor) {
+	if dst.Elems() != src.Elems() {
+		d.failf("cast", "%d %s to %d %s", src.Elems(), src.Type, dst.Elems(), dst.Type)
+	}
+	d.run(Call{Op: "cast"}, func() { d.leaf.Cast(dst, src) })
 }
 
 // Upload fills t from the host.

@@ -14,7 +14,7 @@ func (d *Device) normOut(op string, x, w tensor.Tensor) (y, rstd tensor.Tensor) 
 	last := len(x.Letters) - 1
 	at := d.pointwise(op, x.Letters, x.Letters[last:], x, w)
 	d.sizes(op, x.Letters, x, w)
-	return d.New(d.Type, x.Letters, x.Dims, at), d.New(d.Type, x.Letters[:last], x.Dims[:last], x.At)
+	return d.New(d.Type, x.Letters, x.Dims, at), d.New(d.Type.Wide(), x.Letters[:last], x.Dims[:last], x.At)
 }
 
 // NormAgain rebuilds Norm's y from a kept rstd.
@@ -84,7 +84,7 @@ func (d *Device) SwiGLUBack(dy, gate, up tensor.Tensor) (dgate, dup tensor.Tenso
 func (d *Device) Attention(q, k, v, pos tensor.Tensor) (o, lse tensor.Tensor) {
 	at := d.pointwise("attention", q.Letters, "sd", q, k, v, pos)
 	d.sizes("attention", q.Letters, q, k, v, pos)
-	o, lse = d.New(d.Type, q.Letters, q.Dims, at), d.New(d.Type, q.Letters[:4], q.Dims[:4], at)
+	o, lse = d.New(d.Type, q.Letters, q.Dims, at), d.New(d.Type.Wide(), q.Letters[:4], q.Dims[:4], at)
 	d.run(Call{Op: "attention", Args: d.args(o, q, k, v), Flops: attentionFlops(q, 2)}, func() { d.leaf.Attention(o, lse, q, k, v, pos) })
 	return o, lse
 }
@@ -97,7 +97,7 @@ func attentionFlops(q tensor.Tensor, products int64) int64 {
 // Delta is the row sum that AttentionBack needs, Σ_d o·do [b,s,g,r] (Dao 2023, algorithm 2). It is taken where o was kept,
 // before do changes its layout, so that o need not be kept in both.
 func (d *Device) Delta(o, do tensor.Tensor) tensor.Tensor {
-	delta := d.New(d.Type, o.Letters[:4], d.sizes("delta", o.Letters[:4], o, do), d.linear("delta", o.Letters[:4], do, o))
+	delta := d.New(d.Type.Wide(), o.Letters[:4], d.sizes("delta", o.Letters[:4], o, do), d.linear("delta", o.Letters[:4], do, o))
 	d.run(Call{Op: "delta", Args: d.args(delta, o, do), Flops: 2 * int64(o.Elems())}, func() { d.leaf.Delta(delta, o, do) })
 	return delta
 }

@@ -60,8 +60,10 @@ type Leaf interface {
 	SumSquares(out, x tensor.Tensor)
 	// Sum: out[0] += Σ x.
 	Sum(out, x tensor.Tensor)
-	// AdamW updates w, m, v in place from g·scale[0].
-	AdamW(w, g, m, v, scale tensor.Tensor, a AdamW)
+	// AdamW updates w, m, v in place from g·scale[0]; where low is wanted, it is the new w in its type.
+	AdamW(w, low, g, m, v, scale tensor.Tensor, a AdamW)
+	// Cast: dst[i] = src[i], of another type.
+	Cast(dst, src tensor.Tensor)
 	// ClipScale: out = min(1, limit/(√sq + 1e-6)); limit 0 gives 1.
 	ClipScale(out, sq tensor.Tensor, limit float64)
 

@@ -57,7 +57,7 @@ func (d *Device) RowMax(logits tensor.Tensor, v Vocab) tensor.Tensor {
 			at[a] = mesh.M
 		}
 	}
-	m := d.New(d.Type, "bs", logits.Dims[:2], at)
+	m := d.New(d.Type.Wide(), "bs", logits.Dims[:2], at)
 	d.run(Call{Op: "row max", Args: d.args(m, logits)}, func() { d.leaf.RowMax(m, logits, v.Valid) })
 	return m
 }
@@ -67,7 +67,7 @@ func (d *Device) RowMax(logits tensor.Tensor, v Vocab) tensor.Tensor {
 func (d *Device) SumExp(logits, m, labels tensor.Tensor, v Vocab) tensor.Tensor {
 	d.pointwise("sum exp", logits.Letters, "", logits, m) // refuses partial logits and a partial m
 	at := d.linearOperands("sum exp", "bsx", logits.Operand(), m.Operand(), d.oneHot("sum exp", labels, 'v', logits.At))
-	sp := d.New(d.Type, "bsx", []int{logits.Dims[0], logits.Dims[1], 2}, at)
+	sp := d.New(d.Type.Wide(), "bsx", []int{logits.Dims[0], logits.Dims[1], 2}, at)
 	d.run(Call{Op: "sum exp", Args: d.args(sp, logits, m), Flops: 3 * int64(logits.Elems())}, func() { d.leaf.SumExp(sp, logits, m, labels, v) })
 	return sp
 }
@@ -76,7 +76,7 @@ func (d *Device) SumExp(logits, m, labels tensor.Tensor, v Vocab) tensor.Tensor 
 // partial sum over every axis that shards tokens. mask [b,s] is 0 or 1, or any weight of a token's loss.
 func (d *Device) TokenLoss(sp, mask tensor.Tensor) tensor.Tensor {
 	at := d.pointwise("token loss", "", "", sp, mask)
-	loss := d.New(d.Type, "", nil, at)
+	loss := d.New(d.Type.Wide(), "", nil, at)
 	d.run(Call{Op: "token loss", Args: d.args(loss, sp, mask)}, func() { d.leaf.TokenLoss(loss, sp, mask) })
 	return loss
 }
@@ -93,7 +93,7 @@ func (d *Device) LossBack(logits, m, sp tensor.Tensor, t Targets, v Vocab) tenso
 
 // SumAll is the sum of all elements, a scalar; a partial sum over every axis that shards x.
 func (d *Device) SumAll(x tensor.Tensor) tensor.Tensor {
-	y := d.New(d.Type, "", nil, d.linear("sum", "", x))
+	y := d.New(d.Type.Wide(), "", nil, d.linear("sum", "", x))
 	y.Const = x.Const
 	d.run(Call{Op: "sum", Args: d.args(y, x)}, func() { d.leaf.Zero(y); d.leaf.Sum(y, x) })
 	return y

@@ -118,7 +118,7 @@ func TestOperationsRefuseWrongShapesAndPlaces(t *testing.T) {
 		"upload: size":                 func() { d.Upload(k.t(R, "x", 4), make([]float64, 3)) },
 		"clip scale of a partial norm": func() { d.ClipScale(k.t(P, ""), 1) },
 		"adamw: sizes": func() {
-			d.AdamW(k.t(I, "x", 4), k.t(I, "x", 4), k.t(I, "x", 3), k.t(I, "x", 4), k.t(I, ""), compute.AdamW{})
+			d.AdamW(k.t(I, "x", 4), tensor.Tensor{}, k.t(I, "x", 4), k.t(I, "x", 3), k.t(I, "x", 4), k.t(I, ""), compute.AdamW{})
 		},
 	} {
 		d.At("backward", 7)

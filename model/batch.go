@@ -40,15 +40,15 @@ func (m *Model) Put(t Tokens) Batch {
 	batch := Batch{
 		IDs:    tokens(tensor.I32, at, func(i int) float64 { return float64(t.IDs[i]) }),
 		Labels: tokens(tensor.I32, at, func(i int) float64 { return float64(t.Labels[i]) }),
-		Mask:   tokens(m.dev.Type, at, func(i int) float64 { return float64(t.Mask[i]) }),
+		Mask:   tokens(m.dev.Type.Wide(), at, func(i int) float64 { return float64(t.Mask[i]) }),
 	}
 	pos := func(i int) float64 { return float64(i % t.S) }
 	if t.Segments == nil {
-		batch.Pos = m.put(m.dev.Type, "s", []int{t.S}, m.Scheme.Positions(), pos)
+		batch.Pos = m.put(m.dev.Type.Wide(), "s", []int{t.S}, m.Scheme.Positions(), pos)
 	} else {
 		within := t.positions()
 		pos = func(i int) float64 { return float64(within[i]) }
-		batch.Pos = tokens(m.dev.Type, m.Scheme.Sequences(), pos)
+		batch.Pos = tokens(m.dev.Type.Wide(), m.Scheme.Sequences(), pos)
 	}
 	if m.Config.Learned() {
 		batch.At = tokens(tensor.I32, m.Scheme.Stream(), pos)

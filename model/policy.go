@@ -53,7 +53,7 @@ func (m *Model) weights(weigh Weigh, sp, mask tensor.Tensor) tensor.Tensor {
 
 // one is the count that divides nothing.
 func (m *Model) one() tensor.Tensor {
-	n := m.dev.NewIn(compute.Constant, m.dev.Type, "", nil, m.dev.Mesh.Uniform(mesh.R))
+	n := m.dev.NewIn(compute.Constant, m.dev.Type.Wide(), "", nil, m.dev.Mesh.Uniform(mesh.R))
 	n.Const = true
 	m.dev.Upload(n, []float64{1})
 	return n

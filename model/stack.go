@@ -50,7 +50,7 @@ func (m *Model) tokenAxes() mesh.Set { return m.Scheme.Data | m.Scheme.CP.KV | m
 // Count is the global number of unmasked tokens of the batches, a constant that every rank holds.
 func (m *Model) Count(batches ...Batch) tensor.Tensor {
 	m.dev.At("forward", -1)
-	n := m.dev.NewIn(compute.Constant, m.dev.Type, "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
+	n := m.dev.NewIn(compute.Constant, m.dev.Type.Wide(), "", nil, m.dev.Mesh.Uniform(mesh.R).With(m.tokenAxes(), mesh.P))
 	sc := m.dev.Open()
 	m.dev.Zero(n)
 	for _, b := range batches {

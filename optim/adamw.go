@@ -53,7 +53,7 @@ func New(c Config, dev *compute.Device, sh *parallel.Shards) *AdamW {
 	o := &AdamW{cfg: c, dev: dev, sh: sh}
 	for _, u := range sh.Units {
 		for _, list := range []*[]tensor.Tensor{&o.m, &o.v} {
-			t := dev.NewIn(compute.Moments, dev.Type, "x", []int{u.Slice}, mesh.Places{})
+			t := dev.NewIn(compute.Moments, dev.Type.Wide(), "x", []int{u.Slice}, mesh.Places{})
 			dev.Zero(t)
 			*list = append(*list, t)
 		}
@@ -90,7 +90,7 @@ func (o *AdamW) update(lr float64, sq tensor.Tensor) {
 			a.Decay = o.cfg.Decay
 		}
 		n := []int{p.Hi - p.Lo}
-		d.AdamW(p.Weight, p.Grad, o.m[p.Unit].As("x", n, p.Offset), o.v[p.Unit].As("x", n, p.Offset), scale, a)
+		d.AdamW(p.Weight, p.Low, p.Grad, o.m[p.Unit].As("x", n, p.Offset), o.v[p.Unit].As("x", n, p.Offset), scale, a)
 	}
 }
 

@@ -92,7 +92,7 @@ func (s *Shards) OpenGrads(unit int) Gathered {
 	}
 	g := Gathered{flat: s.grads[unit]}
 	if s.n > 1 {
-		g.flat = s.dev.NewIn(compute.Gradients, s.dev.Type, "x", []int{s.Units[unit].Size}, s.flat(mesh.P))
+		g.flat = s.dev.NewIn(compute.Gradients, s.dev.Type.Wide(), "x", []int{s.Units[unit].Size}, s.flat(mesh.P))
 		g.owned = true
 		s.dev.Zero(g.flat)
 	}

@@ -81,7 +81,7 @@ func (s *Shards) settlePacked(pieces []Piece, set, common mesh.Set) {
 		return
 	}
 	sc := s.dev.Open()
-	packed := s.dev.NewIn(compute.Comm, s.dev.Type, "x", []int{n}, s.dev.Mesh.Uniform(mesh.R).With(set, mesh.P))
+	packed := s.dev.NewIn(compute.Comm, s.dev.Type.Wide(), "x", []int{n}, s.dev.Mesh.Uniform(mesh.R).With(set, mesh.P))
 	at := 0
 	for _, p := range mine {
 		s.dev.Copy(packed.As("x", []int{p.Hi - p.Lo}, at), p.Grad)
@@ -118,7 +118,7 @@ func (s *Shards) SquaredNorm(bad ...tensor.Tensor) tensor.Tensor {
 		s.dev.Fail("norm", fmt.Errorf("norm: gradients are not settled"))
 	}
 	m := s.dev.Mesh
-	sq := s.dev.New(s.dev.Type, "", nil, m.Uniform(mesh.P))
+	sq := s.dev.New(s.dev.Type.Wide(), "", nil, m.Uniform(mesh.P))
 	s.dev.Zero(sq)
 	for i, p := range s.Pieces() {
 		if p.Row.Train && s.Counts(i, &p) {

@@ -1,6 +1,11 @@
 package parallel
 
 import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+
 	"heddle/comm"
 	"heddle/compute"
 	"heddle/mesh"
@@ -25,7 +30,8 @@ type Shards struct {
 	n    int // ranks of fsdp
 	me   int
 
-	weights []tensor.Tensor // a unit's slice [x]
+	weights []tensor.Tensor // a unit's slice [x], as the model computes with it
+	masters []tensor.Tensor // the same in float32 where the model computes in less; else the weights themselves
 	all     tensor.Tensor   // gradients of every unit's slice [x], one buffer so that one reduction serves all
 	grads   []tensor.Tensor // views of all
 	settled bool            // gradients are whole, not partial
@@ -62,10 +68,16 @@ func NewShards(dev *compute.Device, grp *comm.Group, s *Scheme, table param.Tabl
 		u := &sh.Units[i]
 		u.Slice = (u.Size + sh.n - 1) / sh.n
 		u.Size = u.Slice * sh.n
-		sh.weights = append(sh.weights, dev.NewIn(compute.Weights, dev.Type, "x", []int{u.Slice}, sh.flat(mesh.S('x'))))
+		flat := func(t tensor.DType) tensor.Tensor {
+			return dev.NewIn(compute.Weights, t, "x", []int{u.Slice}, sh.flat(mesh.S('x')))
+		}
+		sh.masters = append(sh.masters, flat(dev.Type.Wide()))
+		if sh.weights = append(sh.weights, sh.masters[i]); sh.low() {
+			sh.weights[i] = flat(dev.Type)
+		}
 		total += u.Slice
 	}
-	sh.all = dev.NewIn(compute.Gradients, dev.Type, "x", []int{total}, sh.flat(mesh.S('x')))
+	sh.all = dev.NewIn(compute.Gradients, dev.Type.Wide(), "x", []int{total}, sh.flat(mesh.S('x')))
 	at := 0
 	for _, u := range sh.Units {
 		sh.grads = append(sh.grads, sh.all.As("x", []int{u.Slice}, at))
@@ -102,7 +114,8 @@ type Piece struct {
 	Row          *param.Row
 	Lo, Hi       int // of the row's local elements
 	Weight, Grad tensor.Tensor
-	Offset       int // in the unit's slice
+	Low          tensor.Tensor // the weight as the model computes with it, where that is another type
+	Offset       int           // in the unit's slice
 	Unit         int
 }
 
@@ -117,8 +130,12 @@ func (s *Shards) Pieces() (out []Piece) {
 				continue
 			}
 			n := []int{b - a}
-			out = append(out, Piece{Row: &s.Table[u.Rows[i]], Lo: a - u.Offset[i], Hi: b - u.Offset[i], Unit: ui, Offset: a - lo,
-				Weight: s.weights[ui].As("x", n, a-lo), Grad: s.grads[ui].As("x", n, a-lo)})
+			p := Piece{Row: &s.Table[u.Rows[i]], Lo: a - u.Offset[i], Hi: b - u.Offset[i], Unit: ui, Offset: a - lo,
+				Weight: s.masters[ui].As("x", n, a-lo), Grad: s.grads[ui].As("x", n, a-lo)}
+			if s.low() {
+				p.Low = s.weights[ui].As("x", n, a-lo)
+			}
+			out = append(out, p)
 		}
 	}
 	return out
@@ -138,7 +155,7 @@ func (s *Shards) Global(p Piece, f func(piece, global int)) {
 // ZeroWeights clears the weights; padding stays zero for ever.
 func (s *Shards) ZeroWeights() {
 	for ui := range s.Units {
-		s.dev.Zero(s.weights[ui])
+		s.dev.Zero(s.masters[ui])
 	}
 }
 
@@ -149,12 +166,45 @@ func (s *Shards) Load(src param.Source) error {
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
 			continue
 		}
-		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
-		all := make([]float64, box.Elems())
-		if err := param.Fill(src, p.Row, box, all); err != nil {
+		all, err := fill(src, p.Row, p.Row.Box(s.dev.Mesh, s.dev.Rank))
+		if err != nil {
 			return err
 		}
 		s.dev.Upload(p.Weight, all[p.Lo:p.Hi])
 	}
+	s.Refresh()
 	return nil
+}
+
+// fill asks the source for a box, large ones in parts side by side.
+func fill(src param.Source, r *param.Row, box param.Box) ([]float64, error) {
+	all := make([]float64, box.Elems())
+	rows := box.Hi[0] - box.Lo[0]
+	parts := min(rows, runtime.GOMAXPROCS(0), 1+len(all)>>16)
+	if parts <= 1 {
+		return all, param.Fill(src, r, box, all)
+	}
+	errs := make([]error, parts)
+	var wg sync.WaitGroup
+	for i := range parts {
+		part := param.Box{Lo: slices.Clone(box.Lo), Hi: slices.Clone(box.Hi)}
+		lo, hi := rows*i/parts, rows*(i+1)/parts
+		part.Lo[0], part.Hi[0] = box.Lo[0]+lo, box.Lo[0]+hi
+		each := len(all) / rows
+		wg.Go(func() { errs[i] = param.Fill(src, r, part, all[lo*each:hi*each]) })
+	}
+	wg.Wait()
+	return all, errors.Join(errs...)
+}
+
+// low tells whether the model computes in less than float32.
+func (s *Shards) low() bool { return s.dev.Type != s.dev.Type.Wide() }
+
+// Refresh makes what the model computes with from weights that were uploaded.
+func (s *Shards) Refresh() {
+	for ui := range s.Units {
+		if s.low() {
+			s.dev.Cast(s.weights[ui], s.masters[ui])
+		}
+	}
 }

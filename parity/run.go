@@ -62,40 +62,45 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 	}
 	res := &Result{Grads: map[string][]float64{}, Ranks: make([]RankResult, s.Mesh.Size())}
 	c := collector{res: res, seen: map[string][]bool{}}
-	err = train.Ranks(s.Mesh, o.On, func(r *train.Rank) error {
-		r.Grp.Meter = comm.NewMeter()
-		r.Grp.Alter(o.Alter)
-		m, err := model.New(in.Config, s, r.Dev, r.Grp)
-		if err != nil {
-			return err
-		}
-		m.Use(o.Recompute)
-		m.Shards.Ahead = !o.inOrder
-		if err := m.Shards.Load(in.Weights); err != nil {
-			return err
-		}
-		r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
-		loss, norm := gradient(m, r, in, micro)
-		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter, Loss: loss, Norm: norm}
-		if !o.On.Dry {
-			c.add(m.Shards, r)
-		}
-		r.Dev.Log, r.Grp.Meter = nil, nil
-		for i := range o.Steps {
-			r.Grp.Barrier("timing", s.Mesh.Every())
-			start := time.Now()
-			gradient(m, r, in, micro)
-			r.Grp.Barrier("timing", s.Mesh.Every())
-			if d := time.Since(start); r.Index == 0 && (i == 0 || d < res.Step) {
-				res.Step = d
-			}
-		}
-		return nil
+	err = o.On.Planned(s.Mesh.Size(), func(on train.Machine) error {
+		return train.Ranks(s.Mesh, on, func(r *train.Rank) error { return c.rank(r, in, s, o, micro, on.Dry) })
 	})
 	if err == nil && !o.On.Dry {
 		err = c.finish(in.Config.Table(s))
 	}
 	return res, err
+}
+
+// rank is one rank's run.
+func (c *collector) rank(r *train.Rank, in Input, s *parallel.Scheme, o Options, micro int, dry bool) error {
+	r.Grp.Meter = comm.NewMeter()
+	r.Grp.Alter(o.Alter)
+	m, err := model.New(in.Config, s, r.Dev, r.Grp)
+	if err != nil {
+		return err
+	}
+	m.Use(o.Recompute)
+	m.Shards.Ahead = !o.inOrder
+	if err := m.Shards.Load(in.Weights); err != nil {
+		return err
+	}
+	r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
+	loss, norm := gradient(m, r, in, micro)
+	c.res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter, Loss: loss, Norm: norm}
+	if !dry {
+		c.add(m.Shards, r)
+	}
+	r.Dev.Log, r.Grp.Meter = nil, nil
+	for i := 0; i < o.Steps && !dry; i++ {
+		r.Grp.Barrier("timing", s.Mesh.Every())
+		start := time.Now()
+		gradient(m, r, in, micro)
+		r.Grp.Barrier("timing", s.Mesh.Every())
+		if d := time.Since(start); r.Index == 0 && (i == 0 || d < c.res.Step) {
+			c.res.Step = d
+		}
+	}
+	return nil
 }
 
 // gradient is one step without the optimiser, in micro-batches.

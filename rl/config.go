@@ -10,6 +10,7 @@ package rl
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"heddle/model"
 	"heddle/optim"
@@ -44,10 +45,12 @@ type Task struct {
 	Digits int    `yaml:"digits" json:"digits"` // add, mul: of the operands
 	Most   int    `yaml:"most" json:"most"`     // countdown: the largest number
 
-	File    string       `yaml:"file" json:"file"`       // external: prompts, JSONL
-	Command []string     `yaml:"command" json:"command"` // external: the verifier
-	Longest int          `yaml:"longest" json:"longest"` // external: bytes of a completion
-	Limits  tasks.Limits `yaml:"limits" json:"limits"`   // external: of one call
+	File    string   `yaml:"file" json:"file"`       // external: prompts, JSONL
+	Command []string `yaml:"command" json:"command"` // external: the verifier
+	Longest int      `yaml:"longest" json:"longest"` // external: bytes of a completion
+	Seconds float64  `yaml:"seconds" json:"seconds"` // external: of one call of the verifier; 0: 5
+	Memory  int64    `yaml:"memory" json:"memory"`   // external: bytes of its address space; 0: 4 GiB
+	Output  int      `yaml:"output" json:"output"`   // external: bytes that it may write; 0: 64 KiB
 }
 
 // Supervise is learning from demonstrations, which comes first.
@@ -100,7 +103,7 @@ func Preset(task, name string) (Config, error) {
 		Seeds:     3,
 		Supervise: Supervise{Steps: 400, Batch: 128, Errors: 0.35, Optim: adam, LR: 3e-3, Warmup: 20, EvalEach: 100},
 		Reinforce: Reinforce{Steps: 60, Prompts: 48, Group: 8, Epochs: 1, Resample: 1, Temperature: 1, Loss: loss, Optim: adam, LR: 1e-3, Verifiers: 2, EvalEach: 20},
-		Staleness: Staleness{Old: Drop},
+		Staleness: Staleness{Old: Drop, Sync: AtRounds},
 		Eval:      Eval{Prompts: 256, Samples: 8},
 	}
 	switch name {
@@ -163,7 +166,10 @@ func (t Task) New(seed uint64) (tasks.Task, error) {
 		}
 		return tasks.Countdown{Largest: t.Most}, nil
 	case "external":
-		return tasks.Load(t.File, t.Command, t.Longest, t.Limits)
+		if t.Longest < 1 || t.Longest > 1<<20 || !(t.Seconds >= 0 && t.Seconds <= 1e6) || t.Memory < 0 || t.Output < 0 {
+			return nil, fmt.Errorf("rl: task.longest is %d, task.seconds %g, task.memory %d, task.output %d, want 1 to 2^20, and none below 0", t.Longest, t.Seconds, t.Memory, t.Output)
+		}
+		return tasks.Load(t.File, t.Command, t.Longest, tasks.Limits{Time: time.Duration(t.Seconds * float64(time.Second)), Memory: t.Memory, Output: t.Output})
 	}
 	return nil, fmt.Errorf("rl: no task %q; hint: path, mul, countdown, add or external", t.Name)
 }

@@ -74,12 +74,12 @@ func (r *Result) join() {
 		r.Supervised, r.More, r.GRPO = r.Supervised+x.Supervised/n, r.More+x.More/n, r.GRPO+x.GRPO/n
 		gain, over = append(gain, x.GRPO-x.Supervised), append(over, x.GRPO-x.More)
 	}
-	r.Gain, r.GainLow, r.GainHigh = interval(gain)
-	r.OverMore, r.OverLow, r.OverHigh = interval(over)
+	r.Gain, r.GainLow, r.GainHigh = Interval(gain)
+	r.OverMore, r.OverLow, r.OverHigh = Interval(over)
 }
 
-// interval is the mean with Student's 95 % interval; one value has none, and gets its own.
-func interval(x []float64) (mean, lo, hi float64) {
+// Interval is the mean with Student's 95 % interval; one value has none, and gets its own.
+func Interval(x []float64) (mean, lo, hi float64) {
 	n := float64(len(x))
 	for _, v := range x {
 		mean += v / n
@@ -193,7 +193,7 @@ func (e *repetition) run(ctx context.Context) (*Repetition, error) {
 	return out, err
 }
 
-// reinforce runs GRPO from the supervised weights and tells how long it took, looks at the success left out.
+// reinforce runs GRPO from the supervised weights and tells how long it took; looks at the success do not count.
 func (e *repetition) reinforce(ctx context.Context, weights map[string][]float32, out *Repetition) (took time.Duration, err error) {
 	t, err := NewTrainer(&e.cfg, e.problem, weights)
 	if err != nil {
@@ -201,21 +201,32 @@ func (e *repetition) reinforce(ctx context.Context, weights map[string][]float32
 	}
 	defer t.Close()
 	c := e.cfg.Reinforce
-	for n := range c.Steps {
-		start := time.Now()
-		rep, err := t.Step(ctx)
-		if err != nil {
-			return took, err
-		}
-		took += time.Since(start)
+	began := time.Now()
+	after := func(rep StepReport, _ *Round) error {
+		took += time.Since(began)
+		defer func() { began = time.Now() }()
 		out.Sampled += rep.Bill.Sampled
-		v := Event{Phase: Reinforcing, Step: n + 1, Of: c.Steps, Took: took, Reinforce: &rep}
-		if c.EvalEach > 0 && (n+1)%c.EvalEach == 0 && n+1 < c.Steps {
+		v := Event{Phase: Reinforcing, Step: rep.Step, Of: c.Steps, Took: took, Reinforce: &rep}
+		if c.EvalEach > 0 && rep.Step%c.EvalEach == 0 && rep.Step < c.Steps {
+			var err error
 			if v.Success, err = e.success(ctx, t.Weights); err != nil {
-				return took, err
+				return err
 			}
 		}
 		e.tell(v)
+		return nil
+	}
+	if e.cfg.Staleness.Ahead > 0 {
+		err = t.Run(ctx, Run{Steps: c.Steps, On: after})
+	}
+	for e.cfg.Staleness.Ahead == 0 && err == nil && t.Steps < uint64(c.Steps) { // Run is the same, but would draw while success is measured
+		var rep StepReport
+		if rep, err = t.Step(ctx); err == nil {
+			err = after(rep, nil)
+		}
+	}
+	if err != nil {
+		return took, err
 	}
 	out.GRPOSeconds = took.Seconds()
 	out.GRPO, err = e.measure(ctx, Reinforcing, c.Steps, t.Weights)

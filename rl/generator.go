@@ -90,8 +90,9 @@ type Draw struct {
 
 // Start is a prompt, and the completion's first tokens where it is to go on from there.
 type Start struct {
-	Prompt tasks.Prompt
-	Prefix []int32
+	Prompt  tasks.Prompt
+	Prefix  []int32
+	Streams []uint64 // of its completions; nil: Draw.Streams and Draw.Group say
 }
 
 // Starts are prompts without prefixes.
@@ -128,7 +129,7 @@ func (g *Generator) Generate(ctx context.Context, d Draw) (*Drawn, error) {
 			out.TooLong++
 			continue
 		}
-		groups[i] = &Group{Prompt: p, IDs: ids}
+		groups[i] = &Group{Prompt: p, IDs: ids, Prefix: s.Prefix, start: i}
 	}
 	if err := g.run(ctx, d, groups, &out.Bill); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (g *Generator) run(ctx context.Context, d Draw, groups []*Group, bill *samp
 	for w := range shares {
 		lo, hi := w*len(groups)/len(g.workers), (w+1)*len(groups)/len(g.workers)
 		var err error
-		if shares[w], err = g.share(g.workers[w], d, groups[lo:hi], lo); err != nil {
+		if shares[w], err = g.share(g.workers[w], d, groups[lo:hi]); err != nil {
 			return err
 		}
 	}
@@ -193,28 +194,38 @@ func addBill(to *sample.Bill, b sample.Bill) {
 type share struct {
 	gen    *sample.Generator
 	groups []*Group // by the generator's prompts
+	most   int      // tokens of a completion, those of a prefix included
 	more   bool
 	err    error
 }
 
-func (g *Generator) share(dec Decoder, d Draw, groups []*Group, first int) (*share, error) {
-	s := &share{more: true}
+func (g *Generator) share(dec Decoder, d Draw, groups []*Group) (*share, error) {
+	s := &share{more: true, most: d.MaxTokens}
 	o := sample.Options{MaxTokens: d.MaxTokens, Temperature: d.Temperature, Seed: d.Seed, Stop: []int32{g.codec.End()}, Batch: g.batch, Top: d.Top, Hidden: d.Hidden}
-	if d.Hook != nil {
-		o.Hook = func(st *sample.State) sample.Action { return d.Hook(s.groups[st.Sequence.Prompt], st) }
+	o.Hook = func(st *sample.State) (a sample.Action) {
+		g := s.groups[st.Sequence.Prompt]
+		if d.Hook != nil {
+			a = d.Hook(g, st)
+		}
+		if st.Sequence.End == sample.Running && d.MaxTokens > 0 && len(g.Prefix)+len(st.Sequence.Tokens) >= d.MaxTokens {
+			a.Stop = true // the prefix counts
+		}
+		return a
 	}
 	gen, err := sample.New(dec, o)
 	if err != nil {
 		return nil, err
 	}
 	s.gen = gen
-	for i, x := range groups {
+	for _, x := range groups {
 		if x == nil {
 			continue
 		}
-		p := sample.Prompt{IDs: x.IDs}
+		p := sample.Prompt{IDs: x.IDs, Streams: d.Starts[x.start].Streams}
 		for k := range d.Group {
-			p.Streams = append(p.Streams, d.Streams+uint64((first+i)*d.Group+k))
+			if d.Starts[x.start].Streams == nil {
+				p.Streams = append(p.Streams, d.Streams+uint64(x.start*d.Group+k))
+			}
 		}
 		if err := gen.Add(p); err != nil {
 			return nil, err
@@ -240,7 +251,10 @@ func (s *share) collect() {
 	for _, q := range s.gen.Sequences {
 		if !q.Discarded {
 			g := s.groups[q.Prompt]
-			g.Rollouts = append(g.Rollouts, &Rollout{Tokens: q.Tokens, End: q.End, Lost: tasks.Kept})
+			if q.End == sample.ByHook && s.most > 0 && len(g.Prefix)+len(q.Tokens) >= s.most {
+				q.End = sample.ByLength
+			}
+			g.Rollouts = append(g.Rollouts, &Rollout{Stream: q.Stream, Tokens: q.Tokens, End: q.End, Lost: tasks.Kept})
 		}
 	}
 }

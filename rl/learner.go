@@ -28,7 +28,7 @@ type LearnerConfig struct {
 
 // Learner is the ranks of one model and optimiser, waiting for something to do. Its methods are for one goroutine. After an error it is of no more use.
 type Learner struct {
-	Version uint64 // steps done
+	Updates int // of the weights, so far
 
 	cfg    LearnerConfig
 	scheme *parallel.Scheme
@@ -43,6 +43,7 @@ type Learner struct {
 // replica is one rank's model and optimiser.
 type replica struct {
 	*train.Rank
+	saved  *train.Replica
 	scheme *parallel.Scheme
 	model  *model.Model
 	opt    *optim.AdamW
@@ -86,7 +87,8 @@ func (l *Learner) rank(r *train.Rank, src param.Source) error {
 	if err := m.Shards.Load(src); err != nil {
 		return err
 	}
-	rep := &replica{r, l.scheme, m, optim.New(l.cfg.Optim, r.Dev, m.Shards)}
+	opt := optim.New(l.cfg.Optim, r.Dev, m.Shards)
+	rep := &replica{r, train.NewReplica(r, m, opt), l.scheme, m, opt}
 	for job := range l.jobs[r.Index] {
 		err := job(rep)
 		select {
@@ -204,10 +206,10 @@ func (l *Learner) Supervise(rows []row, lr float64) (loss, norm float64, err err
 // count counts a step that went well.
 func (l *Learner) count(err error, loss, norm float64) error {
 	if err == nil && !(finite(loss) && finite(norm)) {
-		err = fmt.Errorf("rl: step %d: loss %g, gradient norm %g; hint: a smaller learning rate", l.Version+1, loss, norm)
+		err = fmt.Errorf("rl: step %d: loss %g, gradient norm %g; hint: a smaller learning rate", l.Updates+1, loss, norm)
 	}
 	if err == nil {
-		l.Version++
+		l.Updates++
 	}
 	return err
 }
@@ -218,8 +220,8 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 func (l *Learner) Reinforce(rows []row, b *grpo.Batch, lr float64) (m grpo.Metrics, norm float64, err error) {
 	found := shared{by: map[int]grpo.Metrics{}}
 	cuts := l.batches(len(rows))
-	if len(cuts) == 0 { // nothing to learn from: the weights stay, the version goes on
-		return m, 0, l.count(nil, 0, 0)
+	if len(cuts) == 0 { // nothing to learn from: the weights stay
+		return m, 0, nil
 	}
 	var parts []*packed
 	for _, c := range cuts {

@@ -8,12 +8,13 @@ import (
 
 // Rollout is one completion and what its verifier said.
 type Rollout struct {
+	Stream uint64         `json:"stream"` // of the random numbers
 	Tokens []sample.Token `json:"tokens"` // with log-probability, entropy and the version of the weights, of each
 	End    sample.End     `json:"end"`
 	Text   string         `json:"text"`
 	Scored bool           `json:"scored"` // the verifier answered with a number
 	Reward float64        `json:"reward"`
-	Lost   int            `json:"lost"` // index of the token at which it was lost; tasks.Kept: nowhere, or not known
+	Lost   int            `json:"lost"` // index of the token at which it was lost, those of a prefix counted; tasks.Kept: nowhere, or not known
 	Fault  string         `json:"fault,omitempty"`
 }
 
@@ -26,8 +27,11 @@ func (r *Rollout) Succeeded() bool { return r.Scored && r.Reward >= 1 }
 // Group is the completions of one prompt.
 type Group struct {
 	Prompt   tasks.Prompt `json:"prompt"`
-	IDs      []int32      `json:"ids"` // of the prompt
+	IDs      []int32      `json:"ids"`              // of the prompt, and of the prefix where there is one
+	Prefix   []int32      `json:"prefix,omitempty"` // first tokens of every completion, drawn before
 	Rollouts []*Rollout   `json:"rollouts"`
+
+	start int // index in the draw
 }
 
 // Successes is how many are right.

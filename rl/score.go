@@ -3,6 +3,7 @@ package rl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"heddle/rl/tasks"
@@ -56,9 +57,9 @@ func judge(ctx context.Context, t tasks.Task, c tasks.Codec, g *Group, r *Rollou
 			r.Scored, r.Fault = false, fmt.Sprintf("rl: the verifier of %s panicked: %v", t.Name(), p)
 		}
 	}()
-	ids := make([]int32, len(r.Tokens))
-	for i, x := range r.Tokens {
-		ids[i] = x.ID
+	ids := slices.Clone(g.Prefix)
+	for _, x := range r.Tokens {
+		ids = append(ids, x.ID)
 	}
 	var err error
 	if r.Text, err = c.Decode(ids); err != nil {

@@ -17,20 +17,36 @@ const (
 	F32 DType = iota
 	F64
 	I32
+	BF16 // the upper half of a float32; on GPUs only
 )
 
 // Size is the bytes of one element.
 func (d DType) Size() int {
-	if d == F64 {
+	switch d {
+	case F64:
 		return 8
+	case BF16:
+		return 2
 	}
 	return 4
 }
 
-func (d DType) String() string { return [...]string{"f32", "f64", "i32"}[d] }
+func (d DType) String() string { return [...]string{"f32", "f64", "i32", "bf16"}[d] }
 
-// Mem points to data in the memory of the machine that computes. It is nil on a machine that only counts (dry).
-type Mem struct{ Ptr unsafe.Pointer }
+// Wide is the type of sums and statistics over values of type d, of master weights, gradients and moments: float32 where d is narrower.
+func (d DType) Wide() DType {
+	if d == BF16 {
+		return F32
+	}
+	return d
+}
+
+// Mem says where data lie in the memory of the machine that computes. Ptr is nil on a machine that only counts (dry); a machine with one arena says in At at
+// which of its bytes they start.
+type Mem struct {
+	Ptr unsafe.Pointer
+	At  int
+}
 
 // Tensor is a value: copying it copies the handle. Dims are this rank's sizes, row-major, outermost first.
 type Tensor struct {
@@ -82,6 +98,7 @@ func (t Tensor) As(letters string, dims []int, offset int) Tensor {
 	if offset < 0 || offset+v.Elems() > t.Elems() || len(letters) != len(dims) {
 		panic(fmt.Sprintf("tensor: view %s%v at %d of %s%v", letters, dims, offset, t.Letters, t.Dims))
 	}
+	v.Mem.At += offset * t.Type.Size()
 	if t.Mem.Ptr != nil {
 		v.Mem.Ptr = unsafe.Add(t.Mem.Ptr, offset*t.Type.Size())
 	}

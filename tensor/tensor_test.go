@@ -10,7 +10,7 @@ func host(n int) (Tensor, []float32) {
 	for i := range x {
 		x[i] = float32(i)
 	}
-	return Tensor{Letters: "x", Dims: []int{n}, Type: F32, Alloc: 1, Mem: Mem{unsafe.Pointer(&x[0])}}, x
+	return Tensor{Letters: "x", Dims: []int{n}, Type: F32, Alloc: 1, Mem: Mem{Ptr: unsafe.Pointer(&x[0])}}, x
 }
 
 func TestViewsShareMemoryAtTheirOffset(t *testing.T) {

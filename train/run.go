@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -106,13 +107,17 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res.Steps, res.Tokens, res.before = begin.step, begin.tokens, begin.tokens
 	saver := j.saver()
 	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
-	err = Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
+	work := func(r *Rank) error {
 		t, err := j.start(r)
 		if err != nil {
 			return err
 		}
 		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0, at: begin, first: begin.step, saver: saver}
 		w.rec = trace.NewRecorder(r.Index)
+		if w.spans.ranges = j.Ranges; j.Ranges != nil {
+			runtime.LockOSThread() // a profiler keeps ranges by thread
+			defer runtime.UnlockOSThread()
+		}
 		res.Traces[r.Index] = w.rec
 		if err := w.train(feed.to[r.Index]); err != nil {
 			return err
@@ -123,6 +128,12 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		}
 		res.Weights.Add(r, t.model)
 		return nil
+	}
+	err = Machine{Type: j.Config.dtype(), Fleet: j.Fleet}.Planned(n, func(m Machine) error {
+		if m.Dry {
+			return Ranks(j.Scheme.Mesh, m, j.plan)
+		}
+		return Ranks(j.Scheme.Mesh, m, work)
 	})
 	feed.stop() // a rank that failed reads no more
 	if err = errors.Join(err, feed.err); err != nil {
@@ -131,6 +142,22 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res.Stopped = feed.stopped()
 	res.Collectives, res.Memory = comm.Summarize(meters), MemoryOf(memory)
 	return res, nil
+}
+
+// plan is a rank's program as far as its memory goes: a step, then an evaluation.
+func (j *Job) plan(r *Rank) error {
+	t, err := newTrainer(r, j.Config, j.Scheme)
+	if err != nil {
+		return err
+	}
+	if _, _, err := t.step(j.Config.blank(), j.Config.Accumulate, j.Config.Schedule.Peak); err != nil {
+		return err
+	}
+	for b := range j.Eval.Batches() {
+		t.loss(b)
+		break
+	}
+	return nil
 }
 
 // newTrainer makes a rank's model and optimiser with fresh weights.
@@ -179,6 +206,7 @@ type worker struct {
 	lead bool
 	rec  *trace.Recorder
 
+	spans spans // what the device reports, into rec or to a profiler
 	at    position
 	first int    // steps done before this process
 	saver *saver // nil: none
@@ -196,6 +224,7 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		w.watch(step - w.first)
 		lr := schedule.At(step - 1)
+		w.spans.step(step)
 		began := w.rec.Now()
 		loss, norm, err := w.step(b.Batch, c.Accumulate, lr)
 		if err != nil {
@@ -203,8 +232,9 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		if w.Dev.Rec != nil {
 			w.Dev.At("", -1) // ends the last phase
-			w.rec.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
+			w.spans.into.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
 		}
+		w.spans.stepEnd()
 		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
 		if w.lead {
 			m := Metrics{Step: step, Tokens: w.at.tokens, Loss: loss, GradNorm: norm, LR: lr}
@@ -248,10 +278,12 @@ func (w *worker) watch(step int) {
 	if step == 2 || step == 1 && steps == 1 {
 		w.Grp.Meter = comm.NewMeter()
 	}
-	w.Dev.Rec = nil
-	if from := min(3, steps); step >= from && step < from+w.job.Config.TraceSteps {
-		w.Dev.Rec = spans{w.rec}
+	from := min(3, steps)
+	w.spans.into = nil
+	if step >= from && step < from+w.job.Config.TraceSteps {
+		w.spans.into = w.rec
 	}
+	w.Dev.Rec = w.spans.recorder()
 }
 
 func (w *worker) glance(e *data.Eval, step int) Evaluation {
@@ -357,18 +389,4 @@ func (f *feed) stopped() bool {
 func (f *feed) stop() {
 	close(f.quit)
 	<-f.done
-}
-
-// spans hands a device's operations to a recorder.
-type spans struct{ rec *trace.Recorder }
-
-func (s spans) Span(track, name string, start time.Time, d time.Duration) {
-	cat := trace.Kernel
-	switch trace.Track(track) {
-	case trace.Collectives:
-		cat = trace.Collective
-	case trace.Host:
-		cat = trace.Phase
-	}
-	s.rec.Span(trace.Track(track), name, cat, start.UnixNano(), d.Nanoseconds())
 }

@@ -35,21 +35,25 @@ type position struct {
 	cursor data.Cursor // of the batch after
 }
 
-// save writes a checkpoint. Every rank calls it at the same step, and all get the same error.
+// save writes a checkpoint of the job.
 func (s *saver) save(t *trainer, at position) error {
-	meta := s.meta
-	meta.Step = at.step
 	cursor, err := json.Marshal(at.cursor)
 	if err != nil {
 		return fmt.Errorf("train: cursor: %w", err)
 	}
-	meta.State = map[string]string{"cursor": string(cursor), "tokens": strconv.FormatInt(at.tokens, 10)}
+	return s.write(t, at.step, map[string]string{"cursor": string(cursor), "tokens": strconv.FormatInt(at.tokens, 10)})
+}
+
+// write writes a checkpoint with what its loop needs to go on. Every rank calls it at the same step, and all get the same error.
+func (s *saver) write(t *trainer, step int, state map[string]string) error {
+	meta := s.meta
+	meta.Step, meta.State = step, state
 	meter, rec := t.Grp.Meter, t.Dev.Rec // a step's cost does not include saving
 	t.Grp.Meter, t.Dev.Rec = nil, nil
 	defer func() { t.Grp.Meter, t.Dev.Rec = meter, rec }()
 	everyone := t.Dev.Mesh.Every()
 	if t.Index == 0 {
-		dir, err := s.store.Begin(at.step)
+		dir, err := s.store.Begin(step)
 		s.set(func() { s.dir, s.shards, s.err = dir, nil, err })
 	}
 	t.Grp.Barrier("checkpoint is begun", everyone)
@@ -138,6 +142,7 @@ func (t *trainer) load(c *checkpoint.Checkpoint) error {
 			t.Dev.Upload(k.lies, v)
 		}
 	}
+	t.model.Shards.Refresh()
 	t.opt.Resume(c.Step)
 	return nil
 }

@@ -22,16 +22,19 @@ type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
 	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
+	Step      stepCmd      `cmd:"" help:"Time training steps of a model on random tokens."`
 	Generate  generateCmd  `cmd:"" help:"Continue text with a model: a run, a Hugging Face folder or a .gguf file."`
 	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
 	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
 	Memory    memoryCmd    `cmd:"" help:"What a rank's memory is for over one training step, as numbers and as a picture."`
 	Verify    verifyCmd    `cmd:"" help:"Peers' answers (golden folders) beside those of any layout."`
+	Export    exportCmd    `cmd:"" help:"Write a run's model, a folder or a GGUF file as a Hugging Face folder."`
 	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
 	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`
 	Launch    launchCmd    `cmd:"" help:"The launch lab: host time, gaps and chains under every way of launching."`
 	Trace     traceCmd     `cmd:"" help:"Timelines from Nsight, PyTorch, JAX or heddle."`
+	RL        rlCmd        `cmd:"" name:"rl" help:"Reinforce a model on tasks that a program can check; study its rollouts."`
 	Tokenizer tokenizerCmd `cmd:"" help:"Learn a tokenizer, turn text into ids and back."`
 	Doctor    doctorCmd    `cmd:"" help:"What this machine has for heddle, and what follows."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

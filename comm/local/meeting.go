@@ -25,9 +25,11 @@ type meeting struct {
 	ops    []*comm.Op
 	next   []stage // the stage that each has not reached yet
 	gone   int
+	last   int // index of the rank that posted last
 	stages [stages]struct {
 		arrived int
 		done    chan struct{}
+		points  []uint32 // of each rank's queue, when it reached the stage
 	}
 }
 
@@ -50,7 +52,7 @@ func (w *World) meeting(o *comm.Op) *meeting {
 	if m == nil {
 		m = &meeting{ops: make([]*comm.Op, len(o.Ranks)), next: make([]stage, len(o.Ranks))}
 		for s := range m.stages {
-			m.stages[s].done = make(chan struct{})
+			m.stages[s].done, m.stages[s].points = make(chan struct{}), make([]uint32, len(o.Ranks))
 		}
 		w.meetings[k] = m
 	}
@@ -58,8 +60,13 @@ func (w *World) meeting(o *comm.Op) *meeting {
 }
 
 // post adds o to its meeting; the last rank to post checks that all made the same call.
-func (w *World) post(o *comm.Op) {
+func (l *Leaf) post(o *comm.Op) {
+	w := l.world
 	m := w.meeting(o)
+	if err := l.mark(m, o, posted); err != nil {
+		w.Abort(err)
+		return
+	}
 	w.mu.Lock()
 	m.ops[o.Me], m.next[o.Me] = o, posted+1
 	w.past[o.Ranks[o.Me]].add(call{Signature: o.Signature(), axes: o.Axes}, o.Uneven)
@@ -71,19 +78,41 @@ func (w *World) post(o *comm.Op) {
 		w.Abort(err)
 		return
 	}
+	m.last = o.Me
 	if o.Kind == comm.SendRecv { // whoever comes last copies, so that ranks may wait for sends and receives in any order
-		for _, p := range m.ops {
-			p.Received = move(p, m.ops, first)
+		if err := m.copyPair(l, o); err != nil {
+			w.Abort(err)
+			return
 		}
 	}
 	close(m.stages[posted].done)
 }
 
-// arrive notes that o's rank has reached a stage, and waits for the others to.
-func (w *World) arrive(m *meeting, o *comm.Op, s stage) {
+// copyPair moves what the two ranks send each other, in the queue of the one that came last.
+func (m *meeting) copyPair(l *Leaf, o *comm.Op) error {
+	if err := l.follow(m, o, posted); err != nil {
+		return err
+	}
+	for _, p := range m.ops {
+		p.Received = move(l.by, p, m.ops, first)
+	}
+	return l.mark(m, o, read)
+}
+
+// reached notes that o's rank has come to a stage, and waits for the others to.
+func (w *World) reached(m *meeting, o *comm.Op, s stage) {
 	w.mu.Lock()
 	m.next[o.Me], w.past[o.Ranks[o.Me]].stage = s+1, s
 	w.mu.Unlock()
+}
+
+// absent tells whether the i-th rank of o has not come to a stage. It needs w.mu.
+func (w *World) absent(o *comm.Op, s stage, i int) bool {
+	m := w.meetings[w.key(o)]
+	return m != nil && m.next[i] <= s
+}
+
+func (m *meeting) arrive(s stage) {
 	if m.count(s) {
 		close(m.stages[s].done)
 	}
@@ -95,12 +124,6 @@ func (m *meeting) count(s stage) bool {
 	defer m.mu.Unlock()
 	m.stages[s].arrived++
 	return m.stages[s].arrived == len(m.ops)
-}
-
-// absent tells whether the i-th rank of o has not reached a stage. It needs w.mu.
-func (w *World) absent(o *comm.Op, s stage, i int) bool {
-	m := w.meetings[w.key(o)]
-	return m != nil && m.next[i] <= s
 }
 
 // complete tells whether every rank has reached a stage.

@@ -544,7 +544,7 @@ func checkAdamw[T blas.Float](b *loops[T]) {
 			mh, vh := mr[i]/(1-math.Pow(a.Beta1, float64(a.Step))), vr[i]/(1-math.Pow(a.Beta2, float64(a.Step)))
 			wr[i] -= a.LR * (mh/(math.Sqrt(vh)+a.Eps) + a.Decay*wr[i])
 		}
-		b.leaf.AdamW(w, g, m, v, scale, a)
+		b.leaf.AdamW(w, tensor.Tensor{}, g, m, v, scale, a)
 	}
 	b.near("adamw weight", w, wr, 4, 4)
 	b.near("adamw m", m, mr, 4, 4)

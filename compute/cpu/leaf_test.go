@@ -67,7 +67,7 @@ func (b *bench) everything() {
 	b.leaf.Delta(b.tensor("bsgr", batch, seq*8, 2, 2), heads(), heads())
 	square := mk(h)
 	b.leaf.SwiGLU(square, square, square)
-	b.leaf.AdamW(mk(h), x, mk(h), square, b.tensor(""), compute.AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Step: 2})
+	b.leaf.AdamW(mk(h), tensor.Tensor{}, x, mk(h), square, b.tensor(""), compute.AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Step: 2})
 }
 
 // What the operations write does not depend on the number of threads.

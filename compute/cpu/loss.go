@@ -116,8 +116,11 @@ func (l *Leaf[T]) ClipScale(out, sq tensor.Tensor, limit float64) {
 	data[T](out)[0] = T(s)
 }
 
-// AdamW is vec.Update with the gradient scaled.
-func (l *Leaf[T]) AdamW(w, g, m, v, scale tensor.Tensor, a compute.AdamW) {
+// Cast is Copy: there is one type of numbers here.
+func (l *Leaf[T]) Cast(dst, src tensor.Tensor) { l.Copy(dst, src) }
+
+// AdamW is vec.Update with the gradient scaled. There is one type of numbers, so nobody wants low.
+func (l *Leaf[T]) AdamW(w, _, g, m, v, scale tensor.Tensor, a compute.AdamW) {
 	h := vec.AdamW{LR: a.LR, Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, Decay: a.Decay, Step: a.Step, GradScale: float64(data[T](scale)[0])}
 	x, grad, mean, square := data[T](w), data[T](g), data[T](m), data[T](v)
 	l.spread(len(x), 1, func(lo, hi int) { vec.Update(h, x[lo:hi], mean[lo:hi], square[lo:hi], grad[lo:hi]) })

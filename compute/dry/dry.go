@@ -41,7 +41,8 @@ func (Leaf) Copy(_, _ tensor.Tensor)                                            
 func (Leaf) CopyBox(_, _ tensor.Tensor, _ compute.Box)                          {}
 func (Leaf) SumSquares(_, _ tensor.Tensor)                                      {}
 func (Leaf) Sum(_, _ tensor.Tensor)                                             {}
-func (Leaf) AdamW(_, _, _, _, _ tensor.Tensor, _ compute.AdamW)                 {}
+func (Leaf) Cast(_, _ tensor.Tensor)                                            {}
+func (Leaf) AdamW(_, _, _, _, _, _ tensor.Tensor, _ compute.AdamW)              {}
 func (Leaf) ClipScale(_, _ tensor.Tensor, _ float64)                            {}
 func (Leaf) Upload(tensor.Tensor, []float64)                                    {}
 func (Leaf) Download([]float64, tensor.Tensor)                                  {}

@@ -108,8 +108,9 @@ func (l *Loss) gradient(way *long, row ptx.U32, line ptx.GAddr) {
 	k := way.k
 	top := kernel.At(k, num.F32, l.m.GAddr, row).LoadF32()
 	label := l.label(k, row)
-	counts := k.F32(0).Lt(kernel.At(k, num.F32, l.mask.GAddr, row).LoadF32())
-	each := counts.SelectF32(k.F32(1).Div(l.count.LoadF32()), k.F32(0))
+	weight := kernel.At(k, num.F32, l.mask.GAddr, row).LoadF32()
+	counts := weight.Eq(k.F32(0)).Not()
+	each := counts.SelectF32(weight.Div(l.count.LoadF32()), k.F32(0))
 	share := counts.SelectF32(each.Div(l.sums.At(row.MulWide(k.U32(8))).LoadF32()), k.F32(0))
 	way.visit(line, l.cols.U32, func(col ptx.U32, x []ptx.F32) {
 		for i := range x {

@@ -24,7 +24,7 @@ func (l *Loss) Case(rows, cols int, seed int64, sms int) (kernel.Case, error) {
 	m, sums, mask := kernel.NewSample("m", num.F32, rows, 4), kernel.NewSample("sums", num.F32, 2*rows, 4), kernel.NewSample("mask", num.F32, rows, 4)
 	labels, one := kernel.NewSample("labels", num.I32, rows, 4), kernel.NewSample("count", num.F32, 1, 0)
 	label := labels.Fill(func(i int) float64 { return float64(lo - 2 + r.Intn(valid+4)) })
-	on := mask.Fill(func(i int) float64 { return float64((i + 1) % 4 & 1) })
+	on := mask.Fill(func(i int) float64 { return []float64{1, 0, -0.5}[i%3] })
 	one.Set(0, count)
 	top, want := make([]float64, rows), make([]float64, 2*rows)
 	for i := range rows {
@@ -61,9 +61,9 @@ func (l *Loss) Case(rows, cols int, seed int64, sms int) (kernel.Case, error) {
 			for j := 0; c.Piece == Back && j < cols; j++ {
 				g := 0.0
 				if on[i] != 0 && j < valid {
-					g = math.Exp(xs[i*cols+j]-top[i]) / want[2*i] / count
+					g = math.Exp(xs[i*cols+j]-top[i]) / want[2*i] * on[i] / count
 					if float64(lo+j) == label[i] {
-						g -= 1 / count
+						g -= on[i] / count
 					}
 				}
 				if err := near("gradient", x, i*cols+j, g, 1/count); err != nil {
@@ -107,7 +107,7 @@ func (r *Reduce) Case(n int, seed int64, sms int) (kernel.Case, error) {
 	if c.Term == Tokens {
 		x = kernel.NewSample("x", num.F32, 2*n, 8)
 		xs = x.Fill(func(i int) float64 { return []float64{1 + 50*rnd.Float64(), -3 * rnd.Float64()}[i%2] })
-		on = mask.Fill(func(i int) float64 { return float64(rnd.Intn(2)) })
+		on = mask.Fill(func(i int) float64 { return []float64{1, 0, -0.5}[rnd.Intn(3)] })
 	}
 	y := kernel.NewSample("y", num.F32, parts, 4)
 	before := 0.0
@@ -125,7 +125,7 @@ func (r *Reduce) Case(n int, seed int64, sms int) (kernel.Case, error) {
 			case c.Term == Squares:
 				v = xs[i] * xs[i]
 			case on[i] != 0:
-				v = math.Log(xs[2*i]) - xs[2*i+1]
+				v = on[i] * (math.Log(xs[2*i]) - xs[2*i+1])
 			}
 			sum, size = sum+v, size+math.Abs(v)
 		}

@@ -13,7 +13,7 @@ import (
 //
 //	Plain:   Σ x[i]
 //	Squares: Σ x[i]²
-//	Tokens:  Σ mask[i]·(ln x[2i] − x[2i+1]), the loss from Loss's sums; x and mask float32
+//	Tokens:  Σ mask[i]·(ln x[2i] − x[2i+1]), the loss from Loss's sums, whatever x is where mask is 0; x and mask float32
 type Reduce struct {
 	Config ReduceConfig
 	Entry  *ptx.Entry
@@ -90,7 +90,7 @@ func (r *Reduce) term(k *ptx.Builder, i ptx.U32, n int) ptx.F32 {
 	if r.Config.Term == Tokens {
 		pair, on := r.x.At(i.MulWide(k.U32(8))), kernel.At(k, num.F32, r.mask.GAddr, i).LoadF32()
 		loss := pair.LoadF32().Log2Approx().Mul(k.F32(0.6931471805599453)).Sub(pair.Plus(4).LoadF32())
-		return k.F32(0).Lt(on).SelectF32(loss, k.F32(0))
+		return on.Eq(k.F32(0)).SelectF32(k.F32(0), loss.Mul(on)) // what is masked may be no number
 	}
 	x := kernel.LoadSpan(k, r.Config.Type, kernel.At(k, r.Config.Type, r.x.GAddr, i), n)
 	if r.Config.Term == Squares {
