@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"heddle/cuda/nvtx"
 	"heddle/internal/cli"
 	"heddle/parallel"
 	"heddle/train"
@@ -22,10 +23,12 @@ import (
 type trainCmd struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides; --print-config lists the keys."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
+	Device      string   `help:"What the ranks compute on: cpu, or the GPU that all of them share: cuda, cuda:1, in bf16 unless dtype says otherwise. Short for device=."`
 	Data        paths    `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
 	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
 	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed: accumulate, batch, data, dtype, model, optim, schedule (with steps), seed, seq, tokenizer."`
+	Trace       int      `placeholder:"STEPS" help:"Record this many steps, from the third on, in trace.json (trace_steps)."`
 	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
 	DryRun      bool     `help:"Print configuration, parameters, memory, steps and tokens, and stop."`
 
@@ -73,6 +76,16 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if ctx.Err() != nil {
 		return cli.Stopped(ctx, "train: stopped before the first step; nothing was written")
 	}
+	if job.Ranges, err = profiler(); err != nil {
+		return cli.Exit(cli.Absent, err)
+	}
+	on, card, err := onDevice(cfg.Device, dtypeOf(cfg.DType))
+	if err != nil {
+		return err
+	}
+	if job.Fleet = on.Fleet; card != nil {
+		p.talk("computing on %s\n", card.Device.Name)
+	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))
 	}
@@ -116,6 +129,15 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
+// profiler is what shows ranges of this process; nil where none runs it.
+func profiler() (train.Ranges, error) {
+	tool, err := nvtx.Open(os.Getenv("NVTX_INJECTION64_PATH"))
+	if tool == nil || err != nil {
+		return nil, err
+	}
+	return tool, nil
+}
+
 // config is defaults, file, environment, overrides and flags, in rising order.
 func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	cfg, args, file := train.Default(), c.Args, ""
@@ -139,8 +161,17 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	if c.Out != "" {
 		cfg.Out, from["out"] = c.Out, "--out"
 	}
+	if c.Device != "" {
+		cfg.Device, from["device"] = c.Device, "--device"
+	}
+	if cfg.Device != "cpu" && from["dtype"] == "" {
+		cfg.DType, from["dtype"] = "bf16", "device"
+	}
 	if c.Resume != "" {
 		cfg.Out, from["out"] = c.Resume, "--resume"
+	}
+	if c.Trace != 0 {
+		cfg.TraceSteps, from["trace_steps"] = c.Trace, "--trace"
 	}
 	if n := cfg.Parallel.World(); c.Nproc != 0 && c.Nproc != n {
 		l := cfg.Parallel
@@ -197,7 +228,7 @@ func (c *trainCmd) before(cfg train.Config) error {
 		}
 	}
 	have := memory()
-	if have == 0 {
+	if have == 0 || cfg.Device != "cpu" { // a GPU's memory is counted where it is taken
 		return nil
 	}
 	ranks, err := train.DryRun(cfg)
