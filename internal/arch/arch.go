@@ -55,7 +55,7 @@ func Rooms() []Room {
 		{"model", "blocks, stack, families", "compute parallel model/hf", ""},
 		{"optim", "AdamW on shards, clipping, schedule", "param compute comm parallel", ""},
 		{"token", "tokenizers", "internal/atomicfile internal/strictjson", "golang.org/x/text"},
-		{"data", "corpora, records, chats, packing, held-out text", "token internal/atomicfile", "github.com/parquet-go/parquet-go github.com/klauspost/compress github.com/nikolalohinski/gonja"},
+		{"data", "corpora, records, chats, packing, held-out text", "token internal/atomicfile internal/strictjson", "github.com/parquet-go/parquet-go github.com/klauspost/compress github.com/nikolalohinski/gonja"},
 		{"checkpoint", "training checkpoints, parameters from files", "param checkpoint/safetensors internal/atomicfile internal/strictjson", ""},
 		{"checkpoint/safetensors", "safetensors files, single and sharded", "num internal/atomicfile internal/strictjson", ""},
 		{"checkpoint/gguf", "GGUF files, dequantised", "num model/hf", ""},
