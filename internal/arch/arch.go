@@ -43,7 +43,7 @@ func Rooms() []Room {
 		{"compute", "Device: checks, arena and call log over a leaf", "tensor", ""},
 		{"compute/cpu", "the CPU leaf", "compute compute/cpu/blas compute/cpu/vec compute/cpu/attention", ""},
 		{"sample/text", "text in, text out: opens runs, folders and GGUF files for generation", "sample sample/cpu checkpoint checkpoint/pretrained token data model/hf compute/cpu/blas", ""},
-		{"compute/cpu/", "its inner loops: matrix products, rows, attention", "compute/cpu/blas compute/cpu/vec", "golang.org/x/sys"},
+		{"compute/cpu/", "its inner loops: matrix products, rows, attention", "compute/cpu/blas compute/cpu/vec num", "golang.org/x/sys"},
 		{"compute/dry", "the leaf that only counts", "compute", ""},
 		{"comm", "Group: checks, packs, meters and logs collectives over a leaf", "compute", ""},
 		{"comm/", "leaves: goroutine ranks (also under a seeded scheduler), dry", "comm", ""},
