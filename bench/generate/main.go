@@ -1,7 +1,7 @@
 // Command generate measures greedy generation of SmolLM2-135M on the CPU beside PyTorch, the sides alternating in one run, and
 // prints JSON on stdout:
 //
-//	go run ./bench/generate -model SmolLM2-135M-Instruct.Q4_1.gguf -python python3 > bench/results/generate-cpu.json
+//	go run ./bench/generate -model SmolLM2-135M-Instruct.Q4_1.gguf -python python3 -batch 1 > bench/results/generate-cpu-batch1.json
 //
 // The peers (peer.py) are transformers' generate and a minimal loop in PyTorch over the same weights, dequantised to float32.
 // Times are of the tokens after the first: one row of the forward pass each. Beside them stands how fast this machine reads
@@ -104,7 +104,7 @@ func run() error {
 func kept(args []string) (out []string) {
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
-		case "-model":
+		case "-model", "-peer":
 			i++
 		case "-python":
 			out = append(out, "-python", "python3")
