@@ -44,7 +44,7 @@ func Rooms() []Room {
 		{"compute", "Device: checks, arena and call log over a leaf", "tensor", ""},
 		{"compute/cpu", "the CPU leaf", "compute compute/cpu/blas compute/cpu/vec compute/cpu/attention", ""},
 		{"sample/text", "text in, text out: opens runs, folders and GGUF files for generation", "sample sample/cpu checkpoint checkpoint/pretrained token data model/hf compute/cpu/blas", ""},
-		{"compute/cpu/", "its inner loops: matrix products, rows, attention", "compute/cpu/blas compute/cpu/vec", "golang.org/x/sys"},
+		{"compute/cpu/", "its inner loops: matrix products, rows, attention", "compute/cpu/blas compute/cpu/vec num", "golang.org/x/sys"},
 		{"compute/dry", "the leaf that only counts", "compute", ""},
 		{"compute/gpu", "the GPU leaf: kernels over one arena, ranks that share a card", "compute num ptx cuda kernel kernel/attention kernel/elem kernel/gemm kernel/row", ""},
 		{"comm", "Group: checks, packs, meters and logs collectives over a leaf", "compute", ""},
