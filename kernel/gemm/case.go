@@ -10,6 +10,7 @@ import (
 	"heddle/kernel"
 	"heddle/num"
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // Exact is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²⁰ keep every sum below 2²⁴, and the
@@ -61,9 +62,23 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 		check = x.epilogue(c, &p)
 	}
 	if n := g.Workspace(ctas); n > 0 {
-		p.Work = workspace(n, c.flagBytes(ctas))
+		zero := c.flagBytes(ctas)
+		if c.Dynamic {
+			zero = n
+		}
+		p.Work = workspace(n, zero)
 		plain := check
-		check = func() error { return errors.Join(plain(), flagsDown(p.Work, c.flagBytes(ctas))) }
+		check = func() error { return errors.Join(plain(), flagsDown(p.Work, zero)) }
+	}
+	if c.Order.Table {
+		path, err := g.Path(x.M, x.N, tile.Hilbert)
+		if err != nil {
+			return kernel.Case{}, err
+		}
+		p.Table = &ptx.Buffer{Name: "table"}
+		for _, t := range path {
+			p.Table.Data = binary.LittleEndian.AppendUint32(p.Table.Data, t)
+		}
 	}
 	l, args, err := g.Launch(p, ctas)
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err

@@ -23,6 +23,7 @@ type Config struct {
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
 	StreamK   bool // the tiles that would not fill the device are cut along K: all clusters have equally many k steps, and sum what they have in a fixed order
 	Groups    Groups
+	Dynamic   bool // clusters draw their tiles from a counter instead of taking every so-manieth
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
@@ -144,6 +145,9 @@ func (c Config) Shared() int {
 	if c.Epi.Vectors() > 0 {
 		n += 8 * c.Consumers
 	}
+	if c.Dynamic {
+		n += kernel.QueueBytes
+	}
 	if c.Epi.ReadsC() {
 		n += 8 * c.Consumers * c.Full().Buffers
 	}
@@ -176,6 +180,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.Dynamic && (c.StreamK || c.OneTile || c.Groups != Alone):
+		return fmt.Errorf("gemm: dynamic tiles beside stream-K, a cluster a tile or groups, want one of them")
+	case c.Order.Table && (c.Order.Group != 0 || c.Order.Serpentine || c.Groups != Alone):
+		return fmt.Errorf("gemm: a table of tiles beside strips or groups, want the table alone")
 	case c.KeepA && c.Cluster() > 1:
 		return fmt.Errorf("gemm: keeping A in clusters of %d×%d, want 1×1: multicast has no cache policy here", c.ClusterM, c.ClusterN)
 	case c.Zigzag && c.Groups != Alone:
@@ -233,7 +241,7 @@ func (c *Config) options() []option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.usualOut(), func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("dynamic", &c.Dynamic), flag("table", &c.Order.Table), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}

@@ -21,6 +21,7 @@ type params struct {
 	TilesM, TilesN ptx.ParamU32 // cluster tiles
 	Steps          ptx.ParamU32 // of BK along K
 	Finish         kernel.FinishParams
+	Counter, Table ptx.ParamPtr
 	stream
 	groups
 }
