@@ -1,9 +1,13 @@
 package bench
 
 import (
+	"encoding/binary"
+
 	"heddle/cuda"
 	"heddle/kernel/gemm"
+	"heddle/kernel/ladder"
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // contender is one of our GEMMs: compiled once, then laid out for each product.
@@ -17,7 +21,8 @@ type contender interface {
 type builtGEMM struct {
 	*gemm.Gemm
 	run  *cuda.Runner
-	ctas int      // that run at once; 0 before the device was asked
+	ctas int // that run at once; 0 before the device was asked
+	dev  *cuda.Device
 	work cuda.Ptr // workspace of stream-K, for the one stream that launches
 }
 
@@ -33,6 +38,7 @@ func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error)
 	if b.ctas > 0 {
 		return b.launch(p, b.ctas)
 	}
+	b.dev = dev
 	if n := b.Workspace(dev.SMs * maxPerSM); n > 0 {
 		var err error
 		if b.work, err = dev.Alloc(n); err != nil {
@@ -62,11 +68,15 @@ func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error)
 const maxPerSM = 8
 
 func (b *builtGEMM) launch(p Product, ctas int) (*cuda.Prepared, error) {
-	at := func(name string, p cuda.Ptr, bytes int) *ptx.Buffer {
-		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: bytes}
+	q := p.problem()
+	q.Work = b.workspace(ctas)
+	if b.Config.Order.Table {
+		var err error
+		if q.Table, err = b.table(p); err != nil {
+			return nil, err
+		}
 	}
-	size := p.In.Size()
-	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K*size), B: at("B", p.B, p.N*p.K*size), D: at("D", p.C, p.M*p.N*2), Work: b.workspace(ctas)}, ctas)
+	l, args, err := b.Launch(q, ctas)
 	if err != nil {
 		return nil, err
 	}
@@ -78,4 +88,72 @@ func (b *builtGEMM) workspace(ctas int) *ptx.Buffer {
 		return nil
 	}
 	return &ptx.Buffer{Name: "workspace", Device: uint64(b.work), Bytes: b.Workspace(ctas)}
+}
+
+// problem is the product as our kernels take it.
+func (p Product) problem() gemm.Problem {
+	at := func(name string, p cuda.Ptr, bytes int) *ptx.Buffer {
+		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: bytes}
+	}
+	size := p.In.Size()
+	return gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K*size), B: at("B", p.B, p.N*p.K*size), D: at("D", p.C, p.M*p.N*2)}
+}
+
+// table is a Hilbert path on the device; it stays there until the process ends.
+func (b *builtGEMM) table(p Product) (*ptx.Buffer, error) {
+	path, err := b.Path(p.M, p.N, tile.Hilbert)
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	for _, x := range path {
+		data = binary.LittleEndian.AppendUint32(data, x)
+	}
+	at, err := b.dev.Alloc(len(data))
+	if err != nil {
+		return nil, err
+	}
+	return &ptx.Buffer{Name: "table", Device: uint64(at), Bytes: len(data)}, b.dev.CopyIn(at, data)
+}
+
+// rung is a kernel of the ladder.
+type rung struct {
+	ladder.Rung
+	module *ptx.Module
+	launch ladder.Launcher
+	run    *cuda.Runner
+	work   *ptx.Buffer
+}
+
+func newRung(r ladder.Rung, run *cuda.Runner) (*rung, error) {
+	e, launch, err := r.Build()
+	return &rung{Rung: r, module: &ptx.Module{Entries: []*ptx.Entry{e}}, launch: launch, run: run}, err
+}
+
+func (r *rung) name() string { return "heddle ladder " + r.Name }
+
+func (r *rung) load(dev *cuda.Device, _ *cuda.Cache) (Kernel, error) {
+	if r.Workspace != nil {
+		n := r.Workspace(dev.SMs)
+		at, err := dev.Alloc(n)
+		if err != nil {
+			return Kernel{}, err
+		}
+		if err := r.run.Stream().Fill(at, 0, n); err != nil {
+			return Kernel{}, err
+		}
+		r.work = &ptx.Buffer{Name: "workspace", Device: uint64(at), Bytes: n}
+	}
+	f, err := r.run.Facts(r.module, r.module.Entries[0].Name)
+	return Kernel{FunctionFacts: f}, err
+}
+
+func (r *rung) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error) {
+	q := p.problem()
+	q.Work = r.work
+	l, args, err := r.launch(q, dev.SMs)
+	if err != nil {
+		return nil, err
+	}
+	return r.run.Prepare(r.module, l, args)
 }

@@ -11,12 +11,14 @@ import (
 	"heddle/cuda/cublas"
 	"heddle/cuda/nvml"
 	"heddle/kernel/gemm"
+	"heddle/kernel/ladder"
 	"heddle/num"
 )
 
 // GEMM is a run of a kernel against cuBLAS.
 type GEMM struct {
 	Configs   []gemm.Config // our kernels, built by heddle/kernel/gemm, the judged one first; none measures the PTX file alone
+	Rungs     []ladder.Rung // kernels of the ladder, measured behind Configs
 	PTX, Tile string        // a kernel as PTX text, and its tile where the file's name does not say it; empty for none
 	Driver    string        // the driver's library; empty for the usual one
 	Device    int
@@ -153,6 +155,13 @@ func (s *session) load(file *TilePTX, run *cuda.Runner) error {
 			continue
 		}
 		all = append(all, &builtGEMM{Gemm: b, run: run})
+	}
+	for _, r := range s.cfg.Rungs {
+		rung, err := newRung(r, run)
+		if err != nil {
+			return err
+		}
+		all = append(all, rung)
 	}
 	if file != nil {
 		all = append(all, file)

@@ -84,6 +84,16 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err
 }
 
+// CaseOf is Case for another kernel of the plain product, bf16 to bf16.
+func (x *Exact) CaseOf(launch func(Problem) (ptx.Launch, *ptx.Args, error)) (kernel.Case, error) {
+	c := Config{}.Full()
+	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(x.a)), B: buffer("B", c.In, len(x.b)), D: buffer("D", c.Out, x.M*x.N)}
+	fill(p.A, c.In, x.a)
+	fill(p.B, c.In, x.b)
+	l, args, err := launch(p)
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: func() error { return x.check(c, p.D) }}, err
+}
+
 // workspace is flags that are down and sums that are NaN.
 func workspace(n, flags int) *ptx.Buffer {
 	b := &ptx.Buffer{Name: "workspace", Data: make([]byte, n)}
