@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"heddle/cuda"
+	"heddle/kernel"
 	"heddle/kernel/gemm"
 	"heddle/kernel/ladder"
 	"heddle/ptx"
@@ -70,6 +71,12 @@ const maxPerSM = 8
 func (b *builtGEMM) launch(p Product, ctas int) (*cuda.Prepared, error) {
 	q := p.problem()
 	q.Work = b.workspace(ctas)
+	if err := b.epilogue(&q); err != nil {
+		return nil, err
+	}
+	if err := b.scales(&q); err != nil {
+		return nil, err
+	}
 	if b.Config.Order.Table {
 		var err error
 		if q.Table, err = b.table(p); err != nil {
@@ -114,6 +121,70 @@ func (b *builtGEMM) table(p Product) (*ptx.Buffer, error) {
 		return nil, err
 	}
 	return &ptx.Buffer{Name: "table", Device: uint64(at), Bytes: len(data)}, b.dev.CopyIn(at, data)
+}
+
+// epilogue gives a configuration's epilogue operands that leave the product as it is, where it has no activation: factors 1, summands 0. They stay until the process ends.
+func (b *builtGEMM) epilogue(q *gemm.Problem) error {
+	e := b.Config.Epi
+	if e == (kernel.Epilogue{}) {
+		return nil
+	}
+	d := q.M * e.Act.Columns(q.N) * 2
+	sizes := []int{q.M * 4, q.N * 4, q.N * 4, 4, d, q.M * q.N * 2, d}
+	total := 0
+	for _, n := range sizes {
+		total += align(n)
+	}
+	block, err := b.dev.Alloc(total)
+	if err != nil {
+		return err
+	}
+	if err := b.run.Stream().Fill(block, 0, total); err != nil {
+		return err
+	}
+	const one = 0x3f800000
+	if err := b.run.Stream().FillWords(block, one, (align(sizes[0])+align(sizes[1]))/4); err != nil {
+		return err
+	}
+	var buffers []*ptx.Buffer
+	for _, n := range sizes {
+		buffers = append(buffers, &ptx.Buffer{Name: "epilogue", Device: uint64(block), Bytes: n})
+		block += cuda.Ptr(align(n))
+	}
+	q.Epi = gemm.Operands{Alpha: 1, Beta: 0, Rows: buffers[0], Columns: buffers[1], Bias: buffers[2], AMax: buffers[3], C: buffers[4], Kept: buffers[5]}
+	if e.Act != kernel.Linear {
+		q.D = buffers[6]
+	}
+	return nil
+}
+
+// scales gives a block-scaled kernel factors of 1. They stay until the process ends.
+func (b *builtGEMM) scales(q *gemm.Problem) error {
+	if !b.Config.Blocks {
+		return nil
+	}
+	steps := (q.K + 127) / 128
+	for _, s := range []struct {
+		to **ptx.Buffer
+		n  int
+	}{{&q.ScaleA, steps * q.M}, {&q.ScaleB, (q.N + 127) / 128 * steps}} {
+		at, err := b.dev.Alloc(4 * s.n)
+		if err != nil {
+			return err
+		}
+		const one = 0x3f800000
+		if err := b.run.Stream().FillWords(at, one, s.n); err != nil {
+			return err
+		}
+		*s.to = &ptx.Buffer{Name: "scales", Device: uint64(at), Bytes: 4 * s.n}
+	}
+	return nil
+}
+
+// comparable tells whether a contender computes the plain product into the peer's buffer.
+func comparable(c contender) bool {
+	b, ok := c.(*builtGEMM)
+	return !ok || b.Config.Epi.Act == kernel.Linear
 }
 
 // rung is a kernel of the ladder.

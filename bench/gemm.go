@@ -380,11 +380,11 @@ func (s *session) checked(o *operands, peers []Side) (own []Side, checks []Check
 		}
 		var check Check
 		side, err := s.ours(c, o)
-		if err == nil {
+		if check.Side = side.Name; err == nil && comparable(c) {
 			check, _, err = o.check(s.helpers.stream, side, reference)
-		}
-		if err == nil {
-			err = check.verdict()
+			if err == nil {
+				err = check.verdict()
+			}
 		}
 		if err != nil {
 			if err := s.fail(c.name(), n, err); err != nil {

@@ -24,6 +24,7 @@ type gemmCmd struct {
 	Banks   gemmBanksCmd   `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
 	Tune    gemmTuneCmd    `cmd:"" help:"Search the family of kernels for the fastest at each size."`
 	Check   gemmCheckCmd   `cmd:"" help:"Run every kernel against exact products, on the GPU."`
+	JIT     gemmJITCmd     `cmd:"" name:"jit" help:"Compile and load every kernel, and say how long that takes."`
 	Ladder  gemmLadderCmd  `cmd:"" help:"Climb from the naive product to ours, a rung at a time."`
 	Grouped gemmGroupedCmd `cmd:"" help:"Write the launches of mixture-of-experts products, to measure beside PyTorch."`
 }
