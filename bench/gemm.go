@@ -76,6 +76,34 @@ func (g GEMM) Run(ctx context.Context) (*Result, error) {
 	return s.result, err
 }
 
+// Once launches every kernel once on a square, in the order of Configs, for a profiler to look at.
+func (g GEMM) Once(n int) error {
+	g.Sizes = []int{n} // so that the kernels are loaded
+	s, err := g.open()
+	if err != nil {
+		return err
+	}
+	o, err := newOperands(s.helpers, n, n, n, num.BF16)
+	if err != nil {
+		return err
+	}
+	defer o.free()
+	for _, c := range s.own {
+		side, err := s.ours(c, o)
+		if err == nil {
+			err = side.Launch(0)
+		}
+		if err == nil {
+			err = s.helpers.stream.Synchronize()
+		}
+		if err != nil {
+			return fmt.Errorf("%w (kernel %s)", err, c.name())
+		}
+		g.Progress("launched %s", c.name())
+	}
+	return nil
+}
+
 func (s *session) everything(ctx context.Context) error {
 	for _, n := range s.cfg.order() {
 		if err := s.shape(ctx, n); err != nil {
