@@ -56,6 +56,12 @@ func (q Queue) Announce(at Cursor, tile ptx.U32) {
 	k := q.k
 	at.WaitEmpty()
 	s := at.Slot()
+	if q.cluster == 1 { // outside a cluster an H200 takes a remote arrival for an illegal instruction
+		q.slots.At(s.Times(slotBytes)).StoreU32(tile)
+		q.full.Index(s).Arrive()
+		at.Advance()
+		return
+	}
 	for rank := range q.cluster {
 		to := q.full.Index(s).Map(k.U32(rank))
 		to.ArriveExpect(4)
@@ -70,12 +76,16 @@ func (q Queue) Next(at Cursor, level ptx.Level) ptx.U32 {
 	at.WaitFull()
 	s := at.Slot()
 	tile := q.slots.At(s.Times(slotBytes)).LoadU32()
-	noted := q.empty.Index(s).Map(k.U32(0))
+	note := func() { q.empty.Index(s).Arrive() }
+	if q.cluster > 1 {
+		noted := q.empty.Index(s).Map(k.U32(0))
+		note = noted.Arrive
+	}
 	if level == ptx.Lane {
-		noted.Arrive()
+		note()
 	} else {
 		tile = tile.Same(level)
-		k.When(k.Lane().Eq(k.U32(0)), func() { noted.Arrive() })
+		k.When(k.Lane().Eq(k.U32(0)), note)
 	}
 	at.Advance()
 	return tile

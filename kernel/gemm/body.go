@@ -50,6 +50,10 @@ func body(k *ptx.Builder, c Config) params {
 		sA: k.SharedTile("A", c.Stages, c.tile(c.BM, c.TransA)).Addr(), sB: k.SharedTile("B", c.Stages, c.tile(c.BN, c.TransB)).Addr(),
 		sD: k.Shared("D", c.Consumers*c.storeBytes(), 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
 	}
+	if c.Blocks {
+		p.scales = scales{k.ParamMap("scaleA"), k.ParamPtr("scaleB")}
+		b.p, b.sScale = p, k.Shared("scales", c.Stages*c.scaleBytes(), 128).Addr()
+	}
 	if n := c.Consumers * c.Epi.Vectors(); n > 0 {
 		b.vectors, b.vector = k.Shared("vectors", n*kernel.MaxVector, 128).Addr(), k.Bars("vector", c.Consumers)
 	}
@@ -109,6 +113,7 @@ type builder struct {
 	vector     ptx.Bar // vectors have come: one of each consumer
 	loaded     ptx.Bar // chunks of C have come: one of each buffer of each consumer
 	queue      kernel.Queue
+	sScale     ptx.SAddr
 }
 
 // work is a tile of D, or some k steps of one: those of the product's from first on, below end. Row and col are the first of this CTA's tile.
@@ -195,10 +200,11 @@ func (b *builder) producer() {
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
-			full.ArriveExpect(c.aBytes() + c.bBytes())
+			full.ArriveExpect(c.aBytes() + c.bBytes() + c.scaleBytes())
 			depthA, rowA, depthB, rowB := w.from(c, step)
 			loadA(b.sA.At(s.Times(c.aBytes())), depthA, rowA, full)
 			loadB(b.sB.At(s.Times(c.bBytes())), depthB, rowB, full)
+			b.loadScales(s, step, w.row, full)
 			at.Advance()
 		})
 		if c.Zigzag {
@@ -326,7 +332,6 @@ func (b *builder) consumer() {
 	for i := range accs {
 		accs[i] = k.NewAcc(c.BN)
 	}
-	ending := b.epilogue(accs, group)
 	at := b.ring.Consumer()
 	// multiply issues one k step; the first of a tile overwrites the accumulators.
 	multiply := func(first bool, clear func(stage ptx.U32)) ptx.U32 {
@@ -337,13 +342,31 @@ func (b *builder) consumer() {
 		at.Advance()
 		return s
 	}
+	clear := func(w work, stage ptx.U32) { b.clear(w, stage, b.sA.At(block), group.Plus(1)) }
+	run, source := b.running(multiply, clear, release), kernel.Source(nil)
+	if c.Blocks {
+		run, source = b.promoted(at, accs[0], mine, func() ptx.U32 { return multiply(true, func(ptx.U32) {}) }, release)
+	}
+	ending := b.epilogue(accs, group, source)
 	await, yield := b.turns(group)
 	b.mine(at, group, func(w work) {
 		w.row = w.row.Add(mine)
 		finish := ending.begin(w)
 		await()
-		none := func(ptx.U32) {}
-		clear := func(s ptx.U32) { b.clear(w, s, b.sA.At(block), group.Plus(1)) }
+		run(w, yield)
+		finish()
+	})
+	ending.end()
+}
+
+// mainLoop adds up the k steps of a piece of work, releases their stages and, when the last product is issued, yields to the other consumer.
+type mainLoop func(w work, yield func())
+
+// running keeps one k step of products in flight while the next is issued.
+func (b *builder) running(multiply func(first bool, clear func(ptx.U32)) ptx.U32, clear func(work, ptx.U32), release func(ptx.U32)) mainLoop {
+	k := b.k
+	none := func(ptx.U32) {}
+	return func(w work, yield func()) {
 		end := w.end
 		var last *ptx.Var[ptx.U32]
 		again := func(clear func(ptx.U32)) {
@@ -352,22 +375,20 @@ func (b *builder) consumer() {
 			release(last.Get())
 			last.Set(s)
 		}
-		if c.Groups != ByDepth {
+		if b.c.Groups != ByDepth {
 			last = ptx.NewVar(k, multiply(true, none))
 		} else { // the last step stands behind the loop, and may be the first
 			end = end.Sub(k.U32(1))
-			last = ptx.NewVar(k, multiply(true, func(s ptx.U32) { k.If(end.Eq(k.U32(0)), func() { clear(s) }) }))
+			last = ptx.NewVar(k, multiply(true, func(s ptx.U32) { k.If(end.Eq(k.U32(0)), func() { clear(w, s) }) }))
 		}
 		k.For(w.first.Plus(1), end, k.U32(1), func(ptx.U32) { again(none) })
-		if c.Groups == ByDepth {
-			k.If(end.Gt(k.U32(0)), func() { again(clear) })
+		if b.c.Groups == ByDepth {
+			k.If(end.Gt(k.U32(0)), func() { again(func(s ptx.U32) { clear(w, s) }) })
 		}
 		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
-		finish()
-	})
-	ending.end()
+	}
 }
 
 // mine visits the work of a consumer: all of the CTA's, or every second piece in ping-pong, where the ring's stages of the others are skipped.
@@ -439,6 +460,9 @@ func (b *builder) turns(group ptx.U32) (await, yield func()) {
 func (b *builder) releaser() func(stage ptx.U32) {
 	k, c := b.k, b.c
 	thread := k.WarpInGroup().Shl(5).Add(k.Lane())
+	if c.Blocks {
+		thread = k.Lane() // of each warp: it has read the stage's factors itself, where a product's reads count for all four
+	}
 	count := c.ClusterM + c.ClusterN - 1
 	releases := thread.Lt(k.U32(count))
 	if count == 1 {

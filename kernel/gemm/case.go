@@ -61,6 +61,9 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	if c.Epi != (kernel.Epilogue{}) {
 		check = x.epilogue(c, &p)
 	}
+	if c.Blocks {
+		check = x.scaled(c, &p)
+	}
 	if n := g.Workspace(ctas); n > 0 {
 		zero := c.flagBytes(ctas)
 		if c.Dynamic {
@@ -82,6 +85,16 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	}
 	l, args, err := g.Launch(p, ctas)
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err
+}
+
+// CaseOf is Case for another kernel of the plain product, bf16 to bf16.
+func (x *Exact) CaseOf(launch func(Problem) (ptx.Launch, *ptx.Args, error)) (kernel.Case, error) {
+	c := Config{}.Full()
+	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(x.a)), B: buffer("B", c.In, len(x.b)), D: buffer("D", c.Out, x.M*x.N)}
+	fill(p.A, c.In, x.a)
+	fill(p.B, c.In, x.b)
+	l, args, err := launch(p)
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: func() error { return x.check(c, p.D) }}, err
 }
 
 // workspace is flags that are down and sums that are NaN.
@@ -200,6 +213,9 @@ func (x *Exact) reference() []float32 {
 // Sizes are M, N, K of whole and ragged products that the configuration can take: fewer and more tiles than CTAs, fewer and more k steps than stages.
 func (c Config) Sizes() [][3]int {
 	odd, deep := 1, 72
+	if c.Blocks {
+		odd = 4 // rows of scales are a multiple of 16 bytes
+	}
 	if c.TransA {
 		odd = 8 // M is then the contiguous dim
 		if c.TransB {
@@ -228,12 +244,18 @@ func (g *Gemm) Cases(ctas int) ([]kernel.Case, error) {
 	return all, nil
 }
 
-// FaultCase gives one cluster two tiles of stages + 2 k steps each, four in ping-pong, where the consumers take turns.
+// FaultCase gives one cluster two tiles of stages + 2 k steps each, four in ping-pong, where the consumers take turns; stream-K's three clusters share the last of
+// four tiles, and two draw theirs.
 func (g *Gemm) FaultCase() (kernel.Case, int, error) {
-	c, tiles := g.Config, 2
-	if c.PingPong {
+	c, tiles, clusters := g.Config, 2, 1
+	switch {
+	case c.StreamK:
+		tiles, clusters = 4, 3
+	case c.Dynamic:
+		tiles, clusters = 4, 2
+	case c.PingPong:
 		tiles = 4
 	}
-	k, err := NewExact(c.BM*c.ClusterM, tiles*c.BN*c.ClusterN, (c.Stages+2)*c.BK, 7).Case(g, c.Cluster())
-	return k, c.Cluster(), err
+	k, err := NewExact(c.BM*c.ClusterM, tiles*c.BN*c.ClusterN, (c.Stages+2)*c.BK, 7).Case(g, clusters*c.Cluster())
+	return k, clusters * c.Cluster(), err
 }

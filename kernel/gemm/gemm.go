@@ -24,6 +24,7 @@ type params struct {
 	Counter, Table ptx.ParamPtr
 	stream
 	groups
+	scales
 }
 
 // New builds the kernel.

@@ -19,6 +19,8 @@ type Problem struct {
 	Epi     Operands
 	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K and dynamic tiles; of this launch's stream alone
 	Table   *ptx.Buffer // uint32 a cluster tile, as Gemm.Path gives them, for an order by table
+	// Of block scales: float32 [K/128, M] and [⌈N/128⌉, K/128], K/128 rounded up.
+	ScaleA, ScaleB *ptx.Buffer
 	// Of groups: by rows M is the rows of all groups, and B is Groups matrices; by depth K is the rows of all groups, and D is Groups matrices.
 	Groups  int
 	Offsets *ptx.Buffer // uint32, Groups + 1 of them
@@ -51,6 +53,9 @@ func (c Config) Takes(m, n, k int) bool {
 	if c.TransB {
 		rowB = n
 	}
+	if c.Blocks && m%4 != 0 {
+		return false
+	}
 	return rowA*c.elem()%16 == 0 && rowB*c.elem()%16 == 0 && d*c.Out.Size()%16 == 0 && (c.Epi.Act != kernel.SwiGLU || n%2 == 0)
 }
 
@@ -77,6 +82,11 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	g.TilesM.Put(a, uint32(tilesM))
 	g.TilesN.Put(a, uint32(tilesN))
 	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
+	if c.Blocks {
+		if err := g.putScales(a, p); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	}
 	clusters := tilesM * tilesN
 	if c.Order.Table {
 		if p.Table == nil || p.Table.Size() < 4*clusters {
