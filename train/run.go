@@ -107,7 +107,7 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res.Steps, res.Tokens, res.before = begin.step, begin.tokens, begin.tokens
 	saver := j.saver()
 	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
-	err = Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
+	work := func(r *Rank) error {
 		t, err := newTrainer(r, j.Config, j.Scheme)
 		if err != nil {
 			return err
@@ -133,6 +133,12 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		}
 		res.Weights.Add(r, t.model)
 		return nil
+	}
+	err = Machine{Type: j.Config.dtype(), Fleet: j.Fleet}.Planned(n, func(m Machine) error {
+		if m.Dry {
+			return Ranks(j.Scheme.Mesh, m, j.plan)
+		}
+		return Ranks(j.Scheme.Mesh, m, work)
 	})
 	feed.stop() // a rank that failed reads no more
 	if err = errors.Join(err, feed.err); err != nil {
@@ -141,6 +147,22 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res.Stopped = feed.stopped()
 	res.Collectives, res.Memory = comm.Summarize(meters), MemoryOf(memory)
 	return res, nil
+}
+
+// plan is a rank's program as far as its memory goes: a step, then an evaluation.
+func (j *Job) plan(r *Rank) error {
+	t, err := newTrainer(r, j.Config, j.Scheme)
+	if err != nil {
+		return err
+	}
+	if _, _, err := t.step(j.Config.blank(), j.Config.Accumulate, j.Config.Schedule.Peak); err != nil {
+		return err
+	}
+	for b := range j.Eval.Batches() {
+		t.loss(b)
+		break
+	}
+	return nil
 }
 
 func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
