@@ -207,11 +207,18 @@ func (l *Leaf) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 	l.run("rope", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o) })
 }
 
-// simple is the kernel of one pass of attention on the CUDA cores, over whole sequences or, with a position for every token, over the documents in them.
-func (l *Leaf) simple(p attention.Pass, q, pos tensor.Tensor, w bool) *attention.Simple {
-	d := q.Dims[4]
-	c := attention.Config{Pass: p, D: d, Type: dtype(q.Type), Wide: w && d%kernel.Wide == 0, Documents: len(pos.Dims) == 2}
-	return get(l.kernels, l.kernels.attention, c, func() (*attention.Simple, error) { return attention.NewSimple(c) })
+// attend runs one pass of attention, over whole sequences or, with a position for every token, over the documents in them: on the tensor cores where it can.
+func (l *Leaf) attend(op string, p attention.Pass, q, pos tensor.Tensor, w bool, x attention.Operands) {
+	d, documents := q.Dims[4], len(pos.Dims) == 2
+	if q.Type == tensor.BF16 && (d == 64 || d == 128) && w && !documents {
+		c := attention.FastConfig{Pass: p, D: d}
+		f := get(l.kernels, l.kernels.fast, c, func() (*attention.Fast, error) { return attention.NewFast(c) })
+		l.run(op, f, func() (ptx.Launch, *ptx.Args, error) { return f.Launch(x) })
+		return
+	}
+	c := attention.Config{Pass: p, D: d, Type: dtype(q.Type), Wide: w && d%kernel.Wide == 0, Documents: documents}
+	s := get(l.kernels, l.kernels.attention, c, func() (*attention.Simple, error) { return attention.NewSimple(c) })
+	l.run(op, s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
 }
 
 // Attention is attention.Simple. Positions [S] rise (Upload refuses others), so what is not behind in position is not behind in memory.
@@ -219,9 +226,8 @@ func (l *Leaf) Attention(o, lse, q, k, v, pos tensor.Tensor) {
 	if q.Elems() == 0 {
 		return
 	}
-	s := l.simple(attention.Forward, q, pos, wide(o, q, k, v))
 	x := attention.Operands{Q: l.at(q), K: l.at(k), V: l.at(v), O: l.at(o), LSE: l.at(lse), Pos: l.at(pos), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
-	l.run("attention", s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
+	l.attend("attention", attention.Forward, q, pos, wide(o, q, k, v), x)
 }
 
 // Delta is row.Dot.
@@ -247,7 +253,6 @@ func (l *Leaf) AttentionBack(g compute.AttentionGrad, in compute.AttentionSaved)
 		DQ: l.at(g.DQ), DK: l.at(g.DK), DV: l.at(g.DV), Pos: l.at(in.Pos), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
 	w := wide(q, in.K, in.V, in.DO, g.DQ, g.DK, g.DV)
 	for _, p := range []attention.Pass{attention.QueryGrad, attention.KeyGrad} {
-		s := l.simple(p, q, in.Pos, w)
-		l.run("attention back", s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
+		l.attend("attention back", p, q, in.Pos, w, x)
 	}
 }
