@@ -107,16 +107,17 @@ func (s *Shards) SquaredNorm(bad ...tensor.Tensor) tensor.Tensor {
 	m := s.dev.Mesh
 	sq := s.dev.New(s.dev.Type.Wide(), "", nil, m.Uniform(mesh.P))
 	s.dev.Zero(sq)
-	for i, p := range s.Pieces() { // the same list on every rank that holds copies
+	mine := func(i int, p *Piece) (int, bool) { // the same list on every rank that holds copies
 		var copies mesh.Set
 		for a := range (m.Every() &^ s.fsdp).All() {
 			if !p.Row.Use[a].Sharded() {
 				copies |= 1 << a
 			}
 		}
-		if p.Row.Train && m.Index(s.dev.Rank, copies) == i%m.Count(copies) {
-			s.dev.AddSumSquares(sq, p.Grad)
-		}
+		return 0, p.Row.Train && m.Index(s.dev.Rank, copies) == i%m.Count(copies)
+	}
+	for _, r := range s.Runs(s.Pieces(), mine) {
+		s.dev.AddSumSquares(sq, r.Grad)
 	}
 	for _, t := range bad {
 		s.dev.AddSumSquares(sq, t)
