@@ -296,7 +296,7 @@ func TestStudent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	covered := 0
 	for range 2000 {
-		_, lo, hi := interval([]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
+		_, lo, hi := Interval([]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
 		if lo <= 0 && hi >= 0 {
 			covered++
 		}

@@ -22,6 +22,7 @@ type Job struct {
 	Eval      *data.Eval
 
 	Checkpoints Checkpoints
+	Ranges      Ranges                         // nil: no profiler is told of steps, phases and layers
 	Fleet       func(ranks int) (Fleet, error) // of Config.Device; nil: the CPU
 }
 

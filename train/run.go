@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -118,6 +119,10 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		}
 		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0, at: begin, first: begin.step, saver: saver}
 		w.rec = trace.NewRecorder(r.Index)
+		if w.spans.ranges = j.Ranges; j.Ranges != nil {
+			runtime.LockOSThread() // a profiler keeps ranges by thread
+			defer runtime.UnlockOSThread()
+		}
 		res.Traces[r.Index] = w.rec
 		if err := w.train(feed.to[r.Index]); err != nil {
 			return err
@@ -185,6 +190,7 @@ type worker struct {
 	lead bool
 	rec  *trace.Recorder
 
+	spans spans // what the device reports, into rec or to a profiler
 	at    position
 	first int    // steps done before this process
 	saver *saver // nil: none
@@ -202,6 +208,7 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		w.watch(step - w.first)
 		lr := schedule.At(step - 1)
+		w.spans.step(step)
 		began := w.rec.Now()
 		loss, norm, err := w.step(b.Batch, c.Accumulate, lr)
 		if err != nil {
@@ -209,8 +216,9 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		if w.Dev.Rec != nil {
 			w.Dev.At("", -1) // ends the last phase
-			w.rec.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
+			w.spans.into.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
 		}
+		w.spans.stepEnd()
 		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
 		if w.lead {
 			m := Metrics{Step: step, Tokens: w.at.tokens, Loss: loss, GradNorm: norm, LR: lr}
@@ -254,10 +262,12 @@ func (w *worker) watch(step int) {
 	if step == 2 || step == 1 && steps == 1 {
 		w.Grp.Meter = comm.NewMeter()
 	}
-	w.Dev.Rec = nil
-	if from := min(3, steps); step >= from && step < from+w.job.Config.TraceSteps {
-		w.Dev.Rec = spans{w.rec}
+	from := min(3, steps)
+	w.spans.into = nil
+	if step >= from && step < from+w.job.Config.TraceSteps {
+		w.spans.into = w.rec
 	}
+	w.Dev.Rec = w.spans.recorder()
 }
 
 func (w *worker) glance(e *data.Eval, step int) Evaluation {
@@ -363,18 +373,4 @@ func (f *feed) stopped() bool {
 func (f *feed) stop() {
 	close(f.quit)
 	<-f.done
-}
-
-// spans hands a device's operations to a recorder.
-type spans struct{ rec *trace.Recorder }
-
-func (s spans) Span(track, name string, start time.Time, d time.Duration) {
-	cat := trace.Kernel
-	switch trace.Track(track) {
-	case trace.Collectives:
-		cat = trace.Collective
-	case trace.Host:
-		cat = trace.Phase
-	}
-	s.rec.Span(trace.Track(track), name, cat, start.UnixNano(), d.Nanoseconds())
 }

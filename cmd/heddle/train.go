@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"heddle/cuda/nvtx"
 	"heddle/internal/cli"
 	"heddle/parallel"
 	"heddle/train"
@@ -27,6 +28,7 @@ type trainCmd struct {
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
 	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
 	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed: accumulate, batch, data, dtype, model, optim, schedule (with steps), seed, seq, tokenizer."`
+	Trace       int      `placeholder:"STEPS" help:"Record this many steps, from the third on, in trace.json (trace_steps)."`
 	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
 	DryRun      bool     `help:"Print configuration, parameters, memory, steps and tokens, and stop."`
 
@@ -73,6 +75,9 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	}
 	if ctx.Err() != nil {
 		return cli.Stopped(ctx, "train: stopped before the first step; nothing was written")
+	}
+	if job.Ranges, err = profiler(); err != nil {
+		return cli.Exit(cli.Absent, err)
 	}
 	on, card, err := onDevice(cfg.Device, dtypeOf(cfg.DType))
 	if err != nil {
@@ -124,6 +129,15 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
+// profiler is what shows ranges of this process; nil where none runs it.
+func profiler() (train.Ranges, error) {
+	tool, err := nvtx.Open(os.Getenv("NVTX_INJECTION64_PATH"))
+	if tool == nil || err != nil {
+		return nil, err
+	}
+	return tool, nil
+}
+
 // config is defaults, file, environment, overrides and flags, in rising order.
 func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	cfg, args, file := train.Default(), c.Args, ""
@@ -155,6 +169,9 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	}
 	if c.Resume != "" {
 		cfg.Out, from["out"] = c.Resume, "--resume"
+	}
+	if c.Trace != 0 {
+		cfg.TraceSteps, from["trace_steps"] = c.Trace, "--trace"
 	}
 	if n := cfg.Parallel.World(); c.Nproc != 0 && c.Nproc != n {
 		l := cfg.Parallel

@@ -72,8 +72,6 @@ func Rooms() []Room {
 		{"parity", "compares schemes with the truth and with peers", "train parity/formula num model/hf checkpoint/safetensors checkpoint/pretrained compute/dry comm/dry", ""},
 		{"bench", "measuring protocol on a GPU, beside cuBLAS", "cuda cuda/cublas cuda/nvml kernel kernel/gemm kernel/all ptx tile", ""},
 		{"bench/launch", "the launch lab: one chain under every way of launching it", "bench cuda cuda/timeline kernel/gemm kernel/signature ptx num trace internal/atomicfile", ""},
-		{"bench/", "benchmarks beside peers, and their results", "parity compute/cpu/blas compute/cpu/vec compute/cpu/attention trace trace/analyze trace/sqlite token ptx ptx/emulate kernel/all kernel/gemm", "github.com/ebitengine/purego modernc.org/sqlite"},
-		{"bench/launch", "the launch lab: one chain under every way of launching it", "bench cuda cuda/cupti kernel/gemm kernel/signature ptx num trace internal/atomicfile", ""},
 		{"bench/", "benchmarks beside peers, and their results", "parity sample sample/cpu sample/text compute/cpu/blas compute/cpu/vec compute/cpu/attention trace trace/analyze trace/sqlite token ptx ptx/emulate kernel/all kernel/gemm", "github.com/ebitengine/purego modernc.org/sqlite"},
 		{"internal/cli", "printing, flags and configuration shared by the verbs", "", "go.yaml.in/yaml/v3"},
 		{"internal/atomicfile", "files that appear whole or not at all", "", ""},

@@ -2,10 +2,10 @@ package study
 
 import "fmt"
 
-// conclude compares the primary arms and says in words what the numbers say.
+// conclude compares the primary arms.
 func (st *study) conclude() {
 	r := st.res
-	a, b := st.find(st.c.Primary), st.find(st.c.Against)
+	a, b := r.find(st.c.Primary), r.find(st.c.Against)
 	if a != nil && b != nil {
 		var diff, weight []float64
 		for i := range a.gains {
@@ -18,11 +18,22 @@ func (st *study) conclude() {
 			r.Ceiling = x
 		}
 	}
-	st.answer()
 }
 
-func (st *study) find(name string) *Arm {
-	for _, a := range st.res.Arms {
+// others says which arms of entropy, not named before, differ from the control after Holm's adjustment, and what they cost.
+func (r *Result) others(say func(string, ...any)) {
+	for _, a := range r.Arms {
+		if a.Trigger == string(Entropy) && a.Branches == 1 && a.Action != Stop && a.Holm < 0.05 {
+			like := r.find("random / " + string(a.Action))
+			say("Not named before: %s gains %s for %+.0f %% of tokens, p = %.2g after Holm's adjustment; the random trigger of the same rate %s.", a.Name(), points(a.Gain), 100*a.Relative, a.Holm, points(like.Gain))
+		}
+	}
+	w, s := r.find(string(Window)+" / "+string(ForkCut)), r.find("window shuffled within prompt / "+string(ForkCut))
+	say("With log-probabilities beside entropy: the window logistic's fork at cut gains %s; its firings shuffled within prompts %s.", points(w.Gain), points(s.Gain))
+}
+
+func (r *Result) find(name string) *Arm {
+	for _, a := range r.Arms {
 		if a.Name() == name {
 			return a
 		}
@@ -34,10 +45,11 @@ func points(e Estimate) string {
 	return fmt.Sprintf("%+.1f points (95 %% interval %+.1f to %+.1f)", 100*e.Value, 100*e.Low, 100*e.High)
 }
 
-func (st *study) answer() {
-	r := st.res
+// Conclude says in words what the numbers say. It is for when all phases are there.
+func (r *Result) Conclude() {
+	r.Answer = nil
 	say := func(format string, args ...any) { r.Answer = append(r.Answer, fmt.Sprintf(format, args...)) }
-	e, l := st.rung(Entropy), st.rung(Length)
+	e, l := r.rung(Entropy), r.rung(Length)
 	mid := e.AUC[len(e.AUC)/2]
 	base := l.AUC[len(l.AUC)/2]
 	say("Does entropy leak fate? After %d of %.1f tokens its AUC within prompts is %.3f (%.3f to %.3f), pooled over prompts %.3f; length and difficulty alone have %.3f within and %.3f pooled.",
@@ -64,11 +76,15 @@ func (st *study) answer() {
 		}
 		say("Does acting on it help? The primary outcome, %s against %s: %s, p = %.2g: %s.", r.Primary.Arm, r.Primary.Against, points(r.Primary.Difference), r.Primary.P, verdict)
 	}
+	r.others(say)
 	if c := r.Ceiling; c != nil {
 		say("The ceiling: the oracle gains %s with %q, so that the action can move the number.", points(c.Gain), c.Action)
 	}
-	if d := st.find("difficulty / " + string(Restart)); d != nil {
+	if d := r.find("difficulty / " + string(Restart)); d != nil {
 		say("The control: a trigger that knows difficulty alone, at the same rate, gains %s by restarting.", points(d.Gain))
+	}
+	if r.Training != nil {
+		r.Training.answer(say)
 	}
 	say("What would change it: a policy whose steps can be taken back in words (no model trained from scratch on symbols has any), longer rollouts, in which more is decided after the first uncertain token, or a task whose losing steps are uncertain ones. Effects below %.1f points are beyond this study's power.", 100*r.Power.Detectable)
 }

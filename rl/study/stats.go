@@ -20,7 +20,8 @@ func bootstrap(prompts, times int, seed uint64, of func(pick []int) float64) Est
 	for i := range all {
 		all[i] = i
 	}
-	e := Estimate{Value: of(all), Low: math.NaN(), High: math.NaN()}
+	e := Estimate{Value: of(all)}
+	e.Low, e.High = e.Value, e.Value
 	r := rand.New(rand.NewPCG(seed, 77))
 	var values []float64
 	pick := make([]int, prompts)

@@ -111,6 +111,7 @@ type Result struct {
 	Primary    Comparison `json:"primary"`
 	Adds       []Estimate `json:"entropy_adds"` // within-prompt AUC of entropy less that of length and difficulty, after 1, 2, … tokens
 	Ceiling    *Arm       `json:"ceiling"`      // the oracle's best arm
+	Training   *Training  `json:"training,omitempty"`
 	Answer     []string   `json:"answer"`
 	Seconds    float64    `json:"seconds"`
 }
@@ -169,6 +170,7 @@ func Run(ctx context.Context, c Config, s Subject, talk func(format string, args
 		}
 	}
 	st.conclude()
+	res.Conclude()
 	return res, nil
 }
 
@@ -291,14 +293,7 @@ func (st *study) adds() (out []Estimate) {
 	return out
 }
 
-func (st *study) rung(k Kind) *Rung {
-	for _, r := range st.res.Ladder {
-		if r.Kind == k {
-			return r
-		}
-	}
-	return nil
-}
+func (st *study) rung(k Kind) *Rung { return st.res.rung(k) }
 
 // later tests predictors and thresholds, as they are, on the policy after some reinforcement.
 func (st *study) later(ctx context.Context) error {
@@ -348,6 +343,7 @@ func (st *study) triggers() (names []string, all map[string]fires) {
 	prior := st.rung(Prior).predictor
 	add("random", permuted(matched, st.judge, false, r))
 	add("entropy shuffled within prompt", permuted(matched, st.judge, true, r))
+	add("window shuffled within prompt", permuted(st.rung(Window).fires, st.judge, true, r))
 	add("position", ranked(st.judge, func(*Trace) float64 { return 0 }, position, matched.rate(), r))
 	add("difficulty", ranked(st.judge, func(t *Trace) float64 { return -prior.Predict(t, 1) }, position, matched.rate(), r))
 	add("oracle", oracle(st.judge))

@@ -85,7 +85,7 @@ func arm(t *testing.T, w World, list []tasks.Prompt, all []*Trace, a Action, f f
 	if err != nil {
 		t.Fatal(err)
 	}
-	return settle(Arm{Trigger: "planted", Action: a, Branches: 1}, f, all, out, nil, 1000, 1)
+	return settle(Arm{Trigger: "planted", Action: a, Branches: 1}, f, all, out, nil, 400, 1)
 }
 
 // onHigh fires where the planted entropy is.
