@@ -83,22 +83,26 @@ func (l *Leaf) norm(op string, c row.NormConfig, o row.NormOperands, y, x, rstd,
 
 // NormBack is row.NormBack, and row.Columns over its partial sums of the weights' gradient.
 func (l *Leaf) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
+	l.normBack("norm back", row.NormBackConfig{}, row.Angles{}, dx, dw, dy, x, rstd, w)
+}
+
+func (l *Leaf) normBack(op string, c row.NormBackConfig, turn row.Angles, dx, dw, dy, x, rstd, w tensor.Tensor) {
 	rows, cols := rowsOf(x)
 	if rows == 0 {
 		return
 	}
-	c := row.NormBackConfig{Cols: cols, Type: dtype(x.Type), Wide: wideRows(cols, dx, dy, x, w), Weights: compute.Wanted(dw)}
+	c.Cols, c.Type, c.Wide, c.Weights = cols, dtype(x.Type), wideRows(cols, dx, dy, x, w), compute.Wanted(dw)
 	k := get(l.kernels, l.kernels.normBack, c, func() (*row.NormBack, error) { return row.NewNormBack(c) })
-	o := row.NormBackOperands{DX: l.at(dx), DY: l.at(dy), X: l.at(x), RStd: l.at(rstd), W: l.at(w), Rows: rows}
+	o := row.NormBackOperands{Angles: turn, DX: l.at(dx), DY: l.at(dy), X: l.at(x), RStd: l.at(rstd), W: l.at(w), Rows: rows}
 	parts := k.Parts(rows, l.sms)
 	if c.Weights {
 		part, free := l.scratch(4 * parts * cols)
 		defer free()
 		o.Part = part
 	}
-	l.run("norm back", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o, l.sms) })
+	l.run(op, k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o, l.sms) })
 	if c.Weights {
-		l.columns("norm back", row.ColumnsConfig{Type: num.F32, Last: true}, l.at(dw), o.Part, [3]int{parts, cols, 1})
+		l.columns(op, row.ColumnsConfig{Type: num.F32, Last: true}, l.at(dw), o.Part, [3]int{parts, cols, 1})
 	}
 }
 
@@ -205,6 +209,55 @@ func (l *Leaf) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 	k := get(l.kernels, l.kernels.rope, c, func() (*elem.Rope, error) { return elem.NewRope(c) })
 	o := elem.RopeOperands{Y: l.at(y), X: l.at(x), Pos: l.at(pos), Table: table, Tokens: tokens, Seq: seq, Heads: x.Elems() / tokens / d}
 	l.run("rope", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o) })
+}
+
+// heads are the heads of a tensor, where kernels can norm and turn them in one, and their angles.
+func (l *Leaf) heads(x, pos tensor.Tensor, r compute.Rope, ts ...tensor.Tensor) (a row.Angles, ok bool) {
+	rows, d := rowsOf(x)
+	if !row.Turns(d) || !wide(ts...) || rows == 0 {
+		return a, false
+	}
+	tokens := x.Dims[0] * x.Dims[1]
+	a = row.Angles{Pos: l.at(pos), Table: l.table(r, d, x.Dims[1]), Seq: x.Dims[1], Heads: rows / tokens}
+	if len(pos.Dims) == 2 {
+		a.Seq = tokens
+	}
+	return a, true
+}
+
+// NormRope is row.Norm with Turn, or Norm and Rope.
+func (l *Leaf) NormRope(y, rstd, x, w, pos tensor.Tensor, eps float64, r compute.Rope) {
+	if a, ok := l.heads(x, pos, r, y, x, w); ok {
+		l.norm("norm rope", row.NormConfig{Turn: true}, row.NormOperands{Eps: float32(eps), Angles: a}, y, x, rstd, w)
+		return
+	}
+	l.Norm(y, rstd, x, w, eps)
+	l.Rope(y, y, pos, r)
+}
+
+// NormRopeAgain is row.Norm with Turn and a kept rstd, or NormAgain and Rope.
+func (l *Leaf) NormRopeAgain(y, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
+	if a, ok := l.heads(x, pos, r, y, x, w); ok {
+		l.norm("norm rope again", row.NormConfig{Again: true, Turn: true}, row.NormOperands{Angles: a}, y, x, rstd, w)
+		return
+	}
+	l.NormAgain(y, x, rstd, w)
+	l.Rope(y, y, pos, r)
+}
+
+// NormRopeBack is row.NormBack with Turn, or Rope the other way and NormBack.
+func (l *Leaf) NormRopeBack(dx, dw, dy, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
+	if a, ok := l.heads(x, pos, r, dx, dy, x, w); ok {
+		l.normBack("norm rope back", row.NormBackConfig{Turn: true}, a, dx, dw, dy, x, rstd, w)
+		return
+	}
+	back := dy
+	mem, free := l.scratch(dy.Bytes())
+	defer free()
+	back.Mem.At = mem.Offset
+	r.Back = !r.Back
+	l.Rope(back, dy, pos, r)
+	l.NormBack(dx, dw, back, x, rstd, w)
 }
 
 // attend runs one pass of attention, over whole sequences or, with a position for every token, over the documents in them: on the tensor cores where it can.
