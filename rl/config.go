@@ -17,10 +17,12 @@ import (
 	"heddle/parallel"
 	"heddle/rl/grpo"
 	"heddle/rl/tasks"
+	"heddle/train"
 )
 
 // Config is an experiment. Preset fills it; a file and flags change it.
 type Config struct {
+	Init      string          `yaml:"init" json:"init"` // a Hugging Face folder or .gguf file to start from: its weights, shape and tokenizer; empty: fresh
 	Task      Task            `yaml:"task" json:"task"`
 	Model     model.Config    `yaml:"model" json:"model"` // vocab 0: the task's symbols
 	Parallel  parallel.Layout `yaml:"parallel" json:"parallel"`
@@ -31,12 +33,13 @@ type Config struct {
 	Reinforce Reinforce       `yaml:"reinforce" json:"reinforce"`
 	Staleness Staleness       `yaml:"staleness" json:"staleness"`
 	Eval      Eval            `yaml:"eval" json:"eval"`
+	On        train.Machine   `yaml:"-" json:"-"`     // what learns; generation is the CPU's
 	Out       string          `yaml:"out" json:"out"` // folder of the run; empty: runs/rl- and the time
 }
 
 // Task names a task and its sizes; sizes that the task does not have are ignored.
 type Task struct {
-	Name   string `yaml:"name" json:"name"`     // path, mul, countdown, add, or external
+	Name   string `yaml:"name" json:"name"`     // path, mul, countdown, add, arithmetic, or external
 	Layers int    `yaml:"layers" json:"layers"` // path: of the graph
 	Width  int    `yaml:"width" json:"width"`
 	Degree int    `yaml:"degree" json:"degree"`
@@ -75,6 +78,7 @@ type Reinforce struct {
 	Loss        grpo.Config  `yaml:"loss" json:"loss"`
 	Optim       optim.Config `yaml:"optim" json:"optim"`
 	LR          float64      `yaml:"lr" json:"lr"`
+	Rows        int          `yaml:"rows" json:"rows"`           // sequences of a micro-batch, at most; 0: all at once
 	Verifiers   int          `yaml:"verifiers" json:"verifiers"` // that judge at once
 	SaveEvery   int          `yaml:"save_every" json:"save_every"`
 	EvalEach    int          `yaml:"eval_each" json:"eval_each"`
@@ -160,6 +164,8 @@ func (t Task) New(seed uint64) (tasks.Task, error) {
 		return tasks.Multiplication{First: t.Digits, Second: t.Digits}, nil
 	case "add":
 		return tasks.Addition{Digits: t.Digits}, nil
+	case "arithmetic":
+		return tasks.Arithmetic{Digits: t.Digits}, nil
 	case "countdown":
 		if t.Most < 2 || t.Most > 999 {
 			return nil, fmt.Errorf("rl: task.most is %d, want 2 to 999", t.Most)
@@ -171,5 +177,5 @@ func (t Task) New(seed uint64) (tasks.Task, error) {
 		}
 		return tasks.Load(t.File, t.Command, t.Longest, tasks.Limits{Time: time.Duration(t.Seconds * float64(time.Second)), Memory: t.Memory, Output: t.Output})
 	}
-	return nil, fmt.Errorf("rl: no task %q; hint: path, mul, countdown, add or external", t.Name)
+	return nil, fmt.Errorf("rl: no task %q; hint: path, mul, countdown, add, arithmetic or external", t.Name)
 }

@@ -263,3 +263,28 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// The first whole number is the answer: what stands before it loses nothing, its first wrong digit does.
+func TestArithmeticReadsTheFirstNumber(t *testing.T) {
+	task := Arithmetic{Digits: 2}
+	p := Prompt{Text: "What is 57 + 68? Reply with the number alone."}
+	for text, want := range map[string]Verdict{"125": {1, Kept}, "125.": {1, Kept}, "The sum is 125, not 126": {1, Kept}, "126": {0, 2}, "is 12": {0, 5}, "1250": {0, 3}, "none": {0, 4}, "": {0, 0}} {
+		if v, err := task.Verify(context.Background(), p, text); err != nil || v != want {
+			t.Errorf("%q: %+v %v, want %+v", text, v, err, want)
+		}
+	}
+	for _, bad := range []string{"", "What is 57?", "What is -1 + 2? Reply with the number alone.", "What is 99999999999999999999 + 1? Reply with the number alone."} {
+		if _, err := task.Verify(context.Background(), Prompt{Text: bad}, "1"); err == nil {
+			t.Errorf("%q is a prompt", bad)
+		}
+	}
+	for level := range task.Levels() {
+		for i := range uint64(50) {
+			q := task.Prompt(Draw{Seed: 1, Index: i, Level: level, HeldOut: i%2 == 0})
+			var a, b int
+			if n, _ := fmt.Sscanf(q.Text, question, &a, &b); n != 2 || len(fmt.Sprint(a))+len(fmt.Sprint(b)) != level+2 || heldOut(q.Text) != (i%2 == 0) {
+				t.Errorf("level %d: %q", level, q.Text)
+			}
+		}
+	}
+}
