@@ -13,6 +13,7 @@ import (
 	"heddle/model"
 	"heddle/parallel"
 	"heddle/param"
+	"heddle/tensor"
 	"heddle/train"
 )
 
@@ -42,7 +43,8 @@ type Options struct {
 	On    train.Machine
 	Alter func(*comm.Op) comm.Alteration // plants faults
 	Schedule
-	Steps int // timed repetitions; 0: one run, untimed
+	inOrder bool // units are gathered when they are used, and scattered at once
+	Steps   int  // timed repetitions; 0: one run, untimed
 }
 
 // Gradient runs one batch through a layout and collects the settled gradients of all ranks.
@@ -78,6 +80,7 @@ func (c *collector) rank(r *train.Rank, in Input, s *parallel.Scheme, o Options,
 		return err
 	}
 	m.Use(o.Recompute)
+	m.Shards.Ahead = !o.inOrder
 	if err := m.Shards.Load(in.Weights); err != nil {
 		return err
 	}
@@ -103,18 +106,8 @@ func (c *collector) rank(r *train.Rank, in Input, s *parallel.Scheme, o Options,
 // gradient is one step without the optimiser, in micro-batches.
 func gradient(m *model.Model, r *train.Rank, in Input, micro int) (loss, norm float64) {
 	sc := r.Dev.Open()
-	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments}
-	batches := make([]model.Batch, micro)
-	for i := range batches {
-		b := whole.Shard(i, micro)
-		batches[i] = m.Put(model.Tokens{B: b.B, S: b.S, IDs: b.IDs, Labels: b.Labels, Mask: b.Mask, Segments: b.Segments})
-	}
 	m.Shards.ZeroGrads()
-	count := m.Count(batches...)
-	sum := m.Gradients(batches[0], count)
-	for _, b := range batches[1:] {
-		r.Dev.AddInto(sum, m.Gradients(b, count))
-	}
+	sum, count := accumulate(m, r, in, micro)
 	sum = m.Total(sum)
 	r.Dev.At("optimizer", -1)
 	m.Shards.Settle()
@@ -123,6 +116,22 @@ func gradient(m *model.Model, r *train.Rank, in Input, micro int) (loss, norm fl
 	norm = math.Sqrt(r.Dev.Read(sq, 0))
 	r.Dev.Close(sc)
 	return loss, norm
+}
+
+// accumulate adds up the gradients of all micro-batches; it returns the summed loss and the number of labels.
+func accumulate(m *model.Model, r *train.Rank, in Input, micro int) (sum, count tensor.Tensor) {
+	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments}
+	batches := make([]model.Batch, micro)
+	for i := range batches {
+		b := whole.Shard(i, micro)
+		batches[i] = m.Put(model.Tokens{B: b.B, S: b.S, IDs: b.IDs, Labels: b.Labels, Mask: b.Mask, Segments: b.Segments})
+	}
+	count = m.Count(batches...)
+	sum = m.Gradients(batches[0], count)
+	for _, b := range batches[1:] {
+		r.Dev.AddInto(sum, m.Gradients(b, count))
+	}
+	return sum, count
 }
 
 // collector joins the ranks' pieces of gradients.

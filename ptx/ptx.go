@@ -48,6 +48,7 @@ type Entry struct {
 	Regions []Region // of shared memory
 	Spliced int      // what Builder.SpliceB said
 	fills   []fill   // tensor maps that bring operands of wgmma
+	Shifted bool     // what Builder.ShiftB said
 	k       *Builder
 }
 

@@ -31,6 +31,7 @@ type Machine struct {
 	Fleet    func(ranks int) (Fleet, error) // what the ranks compute on; nil: the CPU
 	seat     func(rank int) (Seat, error)   // of a fleet that has started
 	Wrap     func(comm.Leaf) comm.Leaf      // tests: between group and leaf
+	Poison   bool                           // tests: memory is NaN until it is written and once it is freed
 	Sim      *local.Sim                     // tests: ranks take turns, as a seed says; nil: they run as they like
 }
 
@@ -82,7 +83,7 @@ func (on Machine) take(rank, threads int) (Seat, error) {
 		return Seat{}, errors.New("train: a fleet that has not planned; hint: Machine.Planned")
 	}
 	pool := blas.NewPool(threads)
-	return Seat{Leaf: cpuLeaf(on.Type, pool), Close: func() error { pool.Close(); return nil }}, nil
+	return Seat{Leaf: on.cpu(pool), Close: func() error { pool.Close(); return nil }}, nil
 }
 
 // Rank is one rank's machine and group.
@@ -156,11 +157,15 @@ func (on Machine) leaf(l comm.Leaf) comm.Leaf {
 	return l
 }
 
-func cpuLeaf(t tensor.DType, pool *blas.Pool) compute.Leaf {
-	if t == tensor.F64 {
-		return cpu.New[float64](pool)
+func (on Machine) cpu(pool *blas.Pool) compute.Leaf {
+	if on.Type == tensor.F64 {
+		l := cpu.New[float64](pool)
+		l.Poison = on.Poison
+		return l
 	}
-	return cpu.New[float32](pool)
+	l := cpu.New[float32](pool)
+	l.Poison = on.Poison
+	return l
 }
 
 // guard turns a panic of the engine into an error: a fault in shapes or places, an aborted collective, or a bug with its

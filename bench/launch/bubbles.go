@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type Bubble struct {
 	How    string  `json:"how"`    // what recorded it
 	Kernel string  `json:"kernel"` // in front of each gap
 
-	run func(*maker) error
+	run    func(*maker) error
+	queues bool // events between its kernels would end what it shows: CUPTI only
 }
 
 // Bubbles are all of them.
@@ -36,8 +38,8 @@ func Bubbles() []Bubble {
 		{Name: "sync", Doc: "the host waits for every kernel before it launches the next", Cause: "sync", Count: 12, Micros: 12 * 3, run: hostWaits},
 		{Name: "launch", Doc: "kernels of 2 µs, whose launches the host takes 20 µs to prepare", Cause: "launch", Count: 30, Micros: 30 * 10, run: tinyLaunches},
 		{Name: "copy", Doc: "8 MB from pageable memory before each kernel", Cause: "copy", Count: 6, Micros: 6 * 300, run: pageableCopies},
-		{Name: "overlap", Doc: "a second stream moves 256 MB while the first waits for it instead of working", Cause: "dependency", Count: 6, Micros: 6 * 80, run: noOverlap},
-		{Name: "launch-gap", Doc: "kernels of 20 µs queued back to back without programmatic launch", Cause: "launch-gap", Count: 30, Micros: 30 * 0.3, run: backToBack},
+		{Name: "overlap", Doc: "a second stream moves 256 MB while the first waits for it instead of working", Cause: "dependency", Count: 6, Micros: 6 * 80, run: noOverlap, queues: true},
+		{Name: "launch-gap", Doc: "kernels of 20 µs queued back to back without programmatic launch", Cause: "launch-gap", Count: 30, Micros: 30 * 0.3, run: backToBack, queues: true},
 		{Name: "start-up", Doc: "a module is compiled between kernels", Cause: "start-up", Count: 3, Micros: 3 * 500, run: modulesBetween},
 	}
 }
@@ -68,6 +70,9 @@ func (l Lab) Bubbles(dir string, candidates []string) ([]Bubble, error) {
 		return nil, err
 	}
 	all := Bubbles()
+	if !m.rec.Whole() {
+		all = slices.DeleteFunc(all, func(b Bubble) bool { return b.queues })
+	}
 	for i := range all {
 		if err := m.make(&all[i], dir); err != nil {
 			return nil, fmt.Errorf("%w (bubble %s)", err, all[i].Name)
@@ -81,23 +86,20 @@ func (l Lab) Bubbles(dir string, candidates []string) ([]Bubble, error) {
 	})
 }
 
-// make warms up, records and writes one.
+// make records one twice and writes the second: the first calls of a kind while CUPTI records take a millisecond.
 func (m *maker) make(b *Bubble, dir string) error {
-	if err := m.work(10 * time.Microsecond); err != nil {
-		return err
-	}
-	if err := m.dev.Synchronize(); err != nil {
-		return err
-	}
-	if err := m.rec.Start(); err != nil {
-		return err
-	}
-	if err := b.run(m); err != nil {
-		return err
-	}
-	events, err := m.rec.Stop()
-	if err != nil {
-		return err
+	var events []trace.Event
+	for range 2 {
+		if err := m.rec.Start(); err != nil {
+			return err
+		}
+		if err := b.run(m); err != nil {
+			return err
+		}
+		var err error
+		if events, err = m.rec.Stop(); err != nil {
+			return err
+		}
 	}
 	b.File, b.How, b.Kernel = b.Name+".json", strings.SplitN(m.rec.How, ":", 2)[0], "delay"
 	return atomicfile.Write(atomicfile.OS{}, filepath.Join(dir, b.File), func(w io.Writer) error { return trace.WriteEvents(w, events) })
@@ -126,12 +128,15 @@ func hostWaits(m *maker) error {
 		if err := m.work(50 * time.Microsecond); err != nil {
 			return err
 		}
-		if err := m.stream.Synchronize(); err != nil {
+		if err := m.wait(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// wait holds the host up until the stream is empty.
+func (m *maker) wait() error { return m.rec.Call("cuStreamSynchronize", m.stream.Synchronize) }
 
 func tinyLaunches(m *maker) error {
 	for range 40 {
@@ -147,7 +152,7 @@ func tinyLaunches(m *maker) error {
 func pageableCopies(m *maker) error {
 	data := make([]byte, 8<<20)
 	for range 7 {
-		if err := m.dev.CopyIn(m.block, data); err != nil {
+		if err := m.rec.Call("cuMemcpyHtoD_v2", func() error { return m.dev.CopyIn(m.block, data) }); err != nil {
 			return err
 		}
 		if err := m.work(50 * time.Microsecond); err != nil {
@@ -211,12 +216,13 @@ func modulesBetween(m *maker) error {
 		if err := m.work(100 * time.Microsecond); err != nil {
 			return err
 		}
-		if err := m.stream.Synchronize(); err != nil {
+		if err := m.wait(); err != nil {
 			return err
 		}
 		// Another text each time, so that the driver finds nothing in its own cache.
 		text := fmt.Sprintf("%s\n// %d %d\n", bench.HelpersPTX(), i, time.Now().UnixNano())
-		if _, err := m.dev.Compile(text, nil); err != nil {
+		err := m.rec.Call("cuModuleLoadData", func() error { _, err := m.dev.Compile(text, nil); return err })
+		if err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,9 @@ func (s *session) times(ctx context.Context, size *Size, c gemm.Config, m *memor
 	for i := range all {
 		w := &size.Ways[i]
 		w.Calls = all[i].calls()
+		if g := all[i].graphs; len(g) > 0 {
+			w.Edges = [2]int{g[0].Edges, g[0].Programmatic}
+		}
 		w.Live, w.Queued, w.Host = spread(live[i]), spread(queued[i]), spread(host[i])
 		s.Progress("%6d %-22s chain %s µs live, %s queued, host %s a call", size.N, w.Name, w.Live, w.Queued, w.Host)
 	}

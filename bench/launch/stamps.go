@@ -34,7 +34,7 @@ func (p *stampedLaunch) Queue(stream uintptr) error {
 // Times are when one kernel ran, in µs since the first kernel of its chain began.
 type Times struct {
 	Begin float64 `json:"begin_us"` // the first CTA's first instruction
-	Wait  float64 `json:"wait_us"`  // the same past its wait; Begin where it has none
+	Wait  float64 `json:"wait_us"`  // the first CTA past its wait; Begin where it has none
 	End   float64 `json:"end_us"`   // the last CTA's last instruction
 }
 

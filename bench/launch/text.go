@@ -9,7 +9,7 @@ import (
 // Two things are done to the text of a kernel and not to its description, because they are about the measurement and not about the kernel: stamps, and taking its
 // waits out to see whether the check notices.
 
-// stampBytes is one launch's stamps: the first CTA's begin, the end of its wait, and the last CTA's end, counted downwards. All begin as ones.
+// stampBytes is one launch's stamps: the first begin of a CTA, the first end of a wait, and the last end, counted downwards. All begin as ones.
 const stampBytes = 32
 
 // stamped gives a kernel a further parameter, the address of its stamps, and takes the time at its begin, after griddepcontrol.wait and at its end. The end is an atomic
@@ -19,9 +19,9 @@ func stamped(ptx string) (string, error) {
 	if strings.Count(ptx, ".visible .entry") != 1 || !head.MatchString(ptx) || strings.Count(ptx, "\tret;\n}") != 1 {
 		return "", fmt.Errorf("launch: stamps: the PTX is not one kernel as package ptx prints it")
 	}
-	// One thread of the grid stamps its begin and the end of its wait: the first CTA, which is placed first. Of the end every CTA tells once, when all its warps are there;
-	// more atomics on one address would take longer than the kernels.
-	const first = "\tmov.u32 stamp_x, %tid.x;\n\tmov.u32 stamp_y, %ctaid.x;\n\tor.b32 stamp_x, stamp_x, stamp_y;\n\tsetp.eq.u32 stamp_p, stamp_x, 0;\n"
+	// The first 32 CTAs, which are placed first, stamp their begin and the end of their wait. Of the end every CTA tells once, when all its warps are there. More atomics on
+	// one address would take longer than the kernels.
+	const first = "\tmov.u32 stamp_x, %tid.x;\n\tmov.u32 stamp_y, %ctaid.x;\n\tshr.u32 stamp_y, stamp_y, 5;\n\tor.b32 stamp_x, stamp_x, stamp_y;\n\tsetp.eq.u32 stamp_p, stamp_x, 0;\n"
 	const last = "\tbarrier.sync 0;\n\tmov.u32 stamp_x, %tid.x;\n\tsetp.eq.u32 stamp_p, stamp_x, 0;\n"
 	take := func(offset int, change string) string {
 		return fmt.Sprintf("\tmov.u64 stamp_t, %%globaltimer;\n%s\t@stamp_p red.relaxed.gpu.global.min.u64 [stamp_at+%d], stamp_t;\n", change, offset)

@@ -11,10 +11,12 @@ import (
 
 // Card is one GPU with the arena that its ranks share.
 type Card struct {
-	Device *cuda.Device
-	arena  *ptx.Buffer
-	words  cuda.Ptr // one a rank: the point that its queue has passed
-	ranks  int
+	Device  *cuda.Device
+	arena   *ptx.Buffer
+	words   cuda.Ptr // one a rank: the point that its queue has passed
+	ranks   int
+	kernels *Kernels // of all fleets on the card
+	Profile *Profile // nil: kernels are not timed; for one rank
 
 	mu     sync.Mutex // of runner, which finds and compiles kernels
 	runner *cuda.Runner
@@ -37,7 +39,7 @@ func OpenCard(ordinal int, cache string) (*Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Card{Device: dev, runner: cuda.NewRunner(dev, s, &cuda.Cache{Dir: cache})}, nil
+	return &Card{Device: dev, kernels: NewKernels(), runner: cuda.NewRunner(dev, s, &cuda.Cache{Dir: cache})}, nil
 }
 
 // Reserve takes the arena of so many ranks. It is refused where the card has less memory free.
@@ -121,14 +123,18 @@ func (q *Queue) Launch(m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
 	if err != nil {
 		return err
 	}
-	return p.Launch(q.stream)
+	return q.card.Profile.span(q, l.Entry, func() error { return p.Launch(q.stream) })
 }
 
 // Zero queues a memset.
-func (q *Queue) Zero(at, bytes int) error { return q.stream.Fill(q.ptr(at), 0, bytes) }
+func (q *Queue) Zero(at, bytes int) error {
+	return q.card.Profile.span(q, "zero", func() error { return q.stream.Fill(q.ptr(at), 0, bytes) })
+}
 
 // Copy queues a copy.
-func (q *Queue) Copy(dst, src, bytes int) error { return q.stream.Copy(q.ptr(dst), q.ptr(src), bytes) }
+func (q *Queue) Copy(dst, src, bytes int) error {
+	return q.card.Profile.span(q, "copy", func() error { return q.stream.Copy(q.ptr(dst), q.ptr(src), bytes) })
+}
 
 // Write waits for the queue and copies.
 func (q *Queue) Write(at int, data []byte) error {

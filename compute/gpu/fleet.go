@@ -20,7 +20,7 @@ type Fleet struct {
 
 // OnCard makes a fleet of ranks on a card.
 func OnCard(c *Card, ranks int) *Fleet {
-	return &Fleet{card: c, sms: c.Device.SMs, kernels: NewKernels(), plans: make([]*Leaf, ranks)}
+	return &Fleet{card: c, sms: c.Device.SMs, kernels: c.kernels, plans: make([]*Leaf, ranks)}
 }
 
 // OnRunner makes a fleet of ranks on a Runner that works on host memory: the emulator of a device of so many SMs.

@@ -50,6 +50,9 @@ func Open(dev *cuda.Device, rank int, candidates []string) *Recorder {
 	return r
 }
 
+// Whole tells whether everything that reaches the driver is recorded, by CUPTI, and not only what the program hands over.
+func (r *Recorder) Whole() bool { return r.lib != nil }
+
 // Start begins to record. The device must be idle, or what runs is recorded in part.
 func (r *Recorder) Start() error {
 	r.host = trace.NewRecorder(r.rank)
@@ -97,18 +100,30 @@ func (r *Recorder) Launch(s *cuda.Stream, name string, launch func() error) erro
 	if m.end, err = s.NewEvent(); err != nil {
 		return err
 	}
+	r.calls++
+	m.correlation = r.calls
+	begin := r.host.Now() // an idle device passes the event before the launch
 	if err := m.before.Record(s); err != nil {
 		return err
 	}
-	r.calls++
-	m.correlation = r.calls
-	begin := r.host.Now()
 	if err := launch(); err != nil {
 		return err
 	}
 	r.host.Since(thread(), "cuLaunchKernelEx", trace.Launch, begin, trace.Int("correlation", m.correlation))
 	r.marks = append(r.marks, m)
 	return m.end.Record(s)
+}
+
+// Call makes a call of the driver that the host may spend its time in, under its name for where only events record.
+func (r *Recorder) Call(name string, call func() error) error {
+	if r.lib != nil || r.host == nil {
+		return call()
+	}
+	r.calls++
+	begin := r.host.Now()
+	err := call()
+	r.host.Since(thread(), name, trace.Launch, begin, trace.Int("correlation", r.calls))
+	return err
 }
 
 // Range runs body as a named range of the host.
