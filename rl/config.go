@@ -90,7 +90,7 @@ type Eval struct {
 	Samples int `yaml:"samples" json:"samples"`
 }
 
-// Preset is a configuration that is known to work: quick takes minutes on two cores, tiny seconds (tests and smoke).
+// Preset is a configuration that is known to work: quick takes minutes on two cores, tiny seconds (tests and smoke), text is for a model with a tokenizer.
 func Preset(task, name string) (Config, error) {
 	loss, err := grpo.Preset("dapo")
 	if err != nil {
@@ -112,6 +112,10 @@ func Preset(task, name string) (Config, error) {
 	}
 	switch name {
 	case "quick":
+	case "text":
+		c.Supervise.Steps, c.Parallel, c.Task.Digits = 0, parallel.Layout{}, 2
+		c.Reinforce.Steps, c.Reinforce.Prompts, c.Reinforce.LR, c.Reinforce.Rows, c.Reinforce.EvalEach = 20, 16, 5e-6, 16, 10
+		c.Eval = Eval{Prompts: 128, Samples: 2}
 	case "tiny":
 		c.Task.Layers, c.Task.Width, c.Task.Degree, c.Task.Least, c.Task.Digits = 4, 4, 2, 2, 1
 		c.Model.Layers, c.Model.Hidden, c.Model.Heads, c.Model.KV, c.Model.MLP = 1, 32, 2, 1, 64
@@ -119,7 +123,7 @@ func Preset(task, name string) (Config, error) {
 		c.Reinforce.Steps, c.Reinforce.Prompts, c.Reinforce.Group = 10, 8, 4
 		c.Eval = Eval{Prompts: 16, Samples: 4}
 	default:
-		return c, fmt.Errorf("rl: no preset %q; hint: quick or tiny", name)
+		return c, fmt.Errorf("rl: no preset %q; hint: quick, tiny or text", name)
 	}
 	return c, nil
 }
