@@ -264,13 +264,13 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// The first whole number is the answer: what stands before it loses nothing, its first wrong digit does.
-func TestArithmeticReadsTheFirstNumber(t *testing.T) {
+// The first whole number after the last "=" is the answer, or the first of all.
+func TestArithmeticReadsTheAnswer(t *testing.T) {
 	task := Arithmetic{Digits: 2}
 	p := Prompt{Text: "What is 57 + 68? Reply with the number alone."}
-	for text, want := range map[string]Verdict{"125": {1, Kept}, "125.": {1, Kept}, "The sum is 125, not 126": {1, Kept}, "126": {0, 2}, "is 12": {0, 5}, "1250": {0, 3}, "none": {0, 4}, "": {0, 0}} {
-		if v, err := task.Verify(context.Background(), p, text); err != nil || v != want {
-			t.Errorf("%q: %+v %v, want %+v", text, v, err, want)
+	for text, want := range map[string]float64{"125": 1, "125.": 1, "The sum is 125, not 126": 1, "57 + 68 = 125": 1, "57 + 68 = 125 = 124": 0, "57 + 68 =": 0, "126": 0, "1250": 0, "0125": 0, "none": 0, "": 0} {
+		if v, err := task.Verify(context.Background(), p, text); err != nil || v != (Verdict{want, Kept}) {
+			t.Errorf("%q: %+v %v, want %g", text, v, err, want)
 		}
 	}
 	for _, bad := range []string{"", "What is 57?", "What is -1 + 2? Reply with the number alone.", "What is 99999999999999999999 + 1? Reply with the number alone."} {
