@@ -206,10 +206,11 @@ type worker struct {
 	lead bool
 	rec  *trace.Recorder
 
-	spans spans // what the device reports, into rec or to a profiler
-	at    position
-	first int    // steps done before this process
-	saver *saver // nil: none
+	spans    spans    // what the device reports, into rec or to a profiler
+	timeline Timeline // running
+	at       position
+	first    int    // steps done before this process
+	saver    *saver // nil: none
 }
 
 func (w *worker) train(batches <-chan fed) error {
@@ -222,7 +223,9 @@ func (w *worker) train(batches <-chan fed) error {
 		if !ok {
 			break
 		}
-		w.watch(step - w.first)
+		if err := w.watch(step - w.first); err != nil {
+			return &StepError{Step: step, Err: err}
+		}
 		lr := schedule.At(step - 1)
 		w.spans.step(step)
 		began := w.rec.Now()
@@ -232,7 +235,7 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		if w.Dev.Rec != nil {
 			w.Dev.At("", -1) // ends the last phase
-			w.spans.into.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
+			w.spans.into.Since(w.spans.row(), "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
 		}
 		w.spans.stepEnd()
 		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
@@ -251,6 +254,9 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 	}
 	w.Dev.Rec = nil
+	if err := w.endTimeline(); err != nil {
+		return err
+	}
 	if w.saver != nil && w.at.step > w.first && w.at.step%c.SaveEvery != 0 {
 		if err := w.saver.save(w.trainer, w.at); err != nil {
 			return err
@@ -273,7 +279,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // watch turns recording on for the steps of this process that trace.json shows, and metering on after its first step, which is
 // not like the others (memory is fresh).
-func (w *worker) watch(step int) {
+func (w *worker) watch(step int) error {
 	steps := w.job.Config.Steps - w.first
 	if step == 2 || step == 1 && steps == 1 {
 		w.Grp.Meter = comm.NewMeter()
@@ -284,6 +290,31 @@ func (w *worker) watch(step int) {
 		w.spans.into = w.rec
 	}
 	w.Dev.Rec = w.spans.recorder()
+	if w.job.Timeline == nil {
+		return nil
+	}
+	if step == from && w.spans.into != nil {
+		w.spans.thread = w.job.Timeline.Row()
+		if w.lead {
+			w.timeline = w.job.Timeline
+			return w.timeline.Start()
+		}
+	}
+	if w.spans.into == nil {
+		return w.endTimeline()
+	}
+	return nil
+}
+
+// endTimeline takes what the device did, if it is being recorded, into the lead rank's trace.
+func (w *worker) endTimeline() error {
+	if w.timeline == nil {
+		return nil
+	}
+	all, err := w.timeline.Stop()
+	w.timeline = nil
+	w.rec.Add(all)
+	return err
 }
 
 func (w *worker) glance(e *data.Eval, step int) Evaluation {
