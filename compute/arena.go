@@ -65,6 +65,7 @@ type arena struct {
 	atPeak     [Categories]int
 	phase      string
 	phases     map[string]int
+	watch      func(held [Categories]int)
 }
 
 func (a *arena) init(leaf Leaf) {
@@ -88,7 +89,17 @@ func (a *arena) count(bytes int, c Category) {
 		a.peak, a.atPeak = a.held, a.now
 	}
 	a.phases[a.phase] = max(a.phases[a.phase], a.held)
+	a.tell()
 }
+
+func (a *arena) tell() {
+	if a.watch != nil {
+		a.watch(a.now)
+	}
+}
+
+// WatchMemory lets f see the bytes held by category after every change.
+func (d *Device) WatchMemory(f func(held [Categories]int)) { d.arena.watch = f }
 
 func (a *arena) enter(phase string) {
 	a.phase = phase
@@ -104,6 +115,7 @@ func (a *arena) free(id int) {
 	a.now[b.cat] -= b.bytes
 	a.leaf.Free(b.mem, b.bytes)
 	delete(a.live, id)
+	a.tell()
 }
 
 // Open starts a scope inside the current one.

@@ -61,6 +61,43 @@ func (d *Device) Rope(x, pos tensor.Tensor, r Rope) tensor.Tensor {
 	return y
 }
 
+// NormRope is Norm of heads and Rope of the result: x [b, s, heads…, d], w [d], pos as for Rope → y like x, rstd without d.
+func (d *Device) NormRope(x, w, pos tensor.Tensor, eps float64, r Rope) (y, rstd tensor.Tensor) {
+	d.turns("norm rope", x, pos)
+	y, rstd = d.normOut("norm rope", x, w)
+	d.run(Call{Op: "norm rope", Args: d.args(y, x, w), Flops: 7 * int64(x.Elems())}, func() { d.leaf.NormRope(y, rstd, x, w, pos, eps, r) })
+	return y, rstd
+}
+
+// turns checks that x can be turned by pos.
+func (d *Device) turns(op string, x, pos tensor.Tensor) {
+	for a := range d.Mesh.Axes() {
+		if x.At[a].Letter() == 'd' {
+			d.failf(op, "%s shards d", d.Describe(x))
+		}
+	}
+	d.linear(op, x.Letters, x, pos)
+	d.sizes(op, x.Letters, x, pos)
+}
+
+// NormRopeAgain rebuilds NormRope's y from a kept rstd.
+func (d *Device) NormRopeAgain(x, rstd, w, pos tensor.Tensor, r Rope) tensor.Tensor {
+	d.turns("norm rope again", x, pos)
+	last := len(x.Letters) - 1
+	y := d.New(d.Type, x.Letters, x.Dims, d.pointwise("norm rope again", x.Letters, x.Letters[last:], x, w, rstd))
+	d.run(Call{Op: "norm rope again", Args: d.args(y, x, w), Flops: 5 * int64(x.Elems())}, func() { d.leaf.NormRopeAgain(y, x, rstd, w, pos, r) })
+	return y
+}
+
+// NormRopeBack is the gradient of NormRope: it returns dx and adds to dw as NormBack does. r is Forward's.
+func (d *Device) NormRopeBack(dw, dy, x, rstd, w, pos tensor.Tensor, r Rope) tensor.Tensor {
+	d.turns("norm rope back", dy, pos)
+	dx := d.New(d.Type, x.Letters, x.Dims, d.linear("norm rope back", x.Letters, dy, x, w))
+	d.into("norm rope back", dw, dy, x)
+	d.run(Call{Op: "norm rope back", Args: d.args(dx, dy, x, w), Flops: 11 * int64(x.Elems())}, func() { d.leaf.NormRopeBack(dx, dw, dy, x, rstd, w, pos, r) })
+	return dx
+}
+
 // SwiGLU is silu(gate)·up (Shazeer 2020). gate, up [..., f].
 func (d *Device) SwiGLU(gate, up tensor.Tensor) tensor.Tensor {
 	y := d.New(d.Type, gate.Letters, d.sizes("swiglu", gate.Letters, gate, up), d.pointwise("swiglu", gate.Letters, "", gate, up))

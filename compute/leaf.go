@@ -30,6 +30,10 @@ type Leaf interface {
 	// Rope turns the pairs (j, j+D/2) of each head by pos·r.Frequency(j, D), forwards or back; x is [B, S, heads…, D], pos [S]
 	// or [B, S], whole numbers from 0.
 	Rope(y, x, pos tensor.Tensor, r Rope)
+	// NormRope: Norm, then Rope of its y; NormRopeAgain: NormAgain, then Rope; NormRopeBack: Rope of dy the other way, then NormBack.
+	NormRope(y, rstd, x, w, pos tensor.Tensor, eps float64, r Rope)
+	NormRopeAgain(y, x, rstd, w, pos tensor.Tensor, r Rope)
+	NormRopeBack(dx, dw, dy, x, rstd, w, pos tensor.Tensor, r Rope)
 	// SwiGLU: y = silu(gate)·up.
 	SwiGLU(y, gate, up tensor.Tensor)
 	SwiGLUBack(dgate, dup, dy, gate, up tensor.Tensor)

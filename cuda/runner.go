@@ -22,6 +22,9 @@ func NewRunner(dev *Device, s *Stream, cache *Cache) *Runner {
 	return &Runner{dev: dev, stream: s, cache: cache, modules: map[string]*Module{}, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
 }
 
+// Stream is the stream that Run uses.
+func (r *Runner) Stream() *Stream { return r.stream }
+
 // Run executes one launch as ptx.Runner says: buffers with Data travel to the device and back, the others stay where they are.
 func (r *Runner) Run(m *ptx.Module, l ptx.Launch, args *ptx.Args) (err error) {
 	if args == nil {
@@ -95,6 +98,21 @@ func (r *Runner) prepare(m *ptx.Module, l ptx.Launch, args *ptx.Args, place map[
 		return nil, err
 	}
 	return r.lay(f, e, l, args, place, nil)
+}
+
+// PrepareArgs is Prepare, and the arguments that later launches may change.
+func (r *Runner) PrepareArgs(m *ptx.Module, l ptx.Launch, args *ptx.Args) (*Prepared, *Args, error) {
+	e := m.Entry(l.Entry)
+	if e == nil {
+		return nil, nil, fmt.Errorf("cuda: the module has no entry %q", l.Entry)
+	}
+	f, err := r.function(m, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out *Args
+	p, err := r.lay(f, e, l, args, nil, func(a *Args) { out = a })
+	return p, out, err
 }
 
 // PrepareText lays out a launch of an entry whose text the caller compiled himself: the entry's own, or that with additions that leave its parameters where they are. Buffers live on

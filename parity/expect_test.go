@@ -42,6 +42,9 @@ func check(t *testing.T, name string, in Input, on train.Machine) {
 	if got, want := r.bytes(), formula.Bytes(m, layout(l), formula.Schedule{}); !maps.Equal(got, want) {
 		t.Errorf("%s: %+v: received %v, want %v", name, m, got, want)
 	}
+	if got, want := int64(r.Ranks[0].Memory.Max[compute.Weights]), formula.Weights(m, layout(l)); got != want {
+		t.Errorf("%s: %+v: holds %d bytes of weights, want %d", name, m, got, want)
+	}
 	for i, rank := range r.Ranks {
 		if got, want := int64(rank.Memory.Max[compute.Saved]), formula.Saved(m, layout(l), formula.Schedule{}); got != want {
 			t.Errorf("%s: %+v: rank %d keeps %d bytes, want %d", name, m, i, got, want)

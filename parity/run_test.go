@@ -23,7 +23,7 @@ import (
 func agrees(t *testing.T, in Input, name string, ref *Result) {
 	t.Helper()
 	l := must(t, name)
-	on := train.Machine{Type: tensor.F64, Threads: 1}
+	on := train.Machine{Type: tensor.F64, Threads: 1, Poison: true}
 	r, err := Gradient(in, l, Options{On: on})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -40,6 +40,9 @@ func agrees(t *testing.T, in Input, name string, ref *Result) {
 	}
 	if got, want := int64(r.Ranks[0].Memory.Max[compute.Saved]), formula.Saved(f, layout(l), formula.Schedule{}); got != want {
 		t.Errorf("%s of %+v: keeps %d, want %d", name, f, got, want)
+	}
+	if got, want := int64(r.Ranks[0].Memory.Max[compute.Weights]), formula.Weights(f, layout(l)); got != want {
+		t.Errorf("%s of %+v: holds %d bytes of weights, want %d", name, f, got, want)
 	}
 	on.Dry = true
 	d, err := Gradient(in, l, Options{On: on})

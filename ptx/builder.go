@@ -28,12 +28,14 @@ type Builder struct {
 	role     string // being written
 	cached   map[Op]operand
 	spliced  int
+	descs    map[int32]described // descriptors, by register
+	shifted  bool
 	faults   []error
 }
 
 // New starts a kernel of so many threads a CTA, in clusters of so many CTAs along x (1: none).
 func New(name string, threads, cluster int) *Builder {
-	k := &Builder{name: name, threads: threads, cluster: cluster, prologue: &Block{}, body: &Block{}, scopes: []int32{0}, bars: map[int]string{}, cached: map[Op]operand{}}
+	k := &Builder{name: name, threads: threads, cluster: cluster, prologue: &Block{}, body: &Block{}, scopes: []int32{0}, bars: map[int]string{}, cached: map[Op]operand{}, descs: map[int32]described{}}
 	k.cur = k.body
 	if threads < 32 || threads > 1024 || threads%32 != 0 {
 		k.fail("a CTA of %d threads, want a multiple of 32 up to 1024", threads)
@@ -58,6 +60,14 @@ func (k *Builder) failAt(l Line, format string, args ...any) {
 	}
 }
 
+// failIn is failAt of an instruction, in the role that it was written in.
+func (k *Builder) failIn(in *Inst, format string, args ...any) {
+	was := k.role
+	k.role = in.role
+	k.failAt(in.Line, format, args...)
+	k.role = was
+}
+
 // Build verifies the kernel and ends it. The error lists up to ten faults, each with the author's line.
 func (k *Builder) Build() (*Entry, error) {
 	if len(k.control) > 0 || k.guard.Valid() {
@@ -65,7 +75,7 @@ func (k *Builder) Build() (*Entry, error) {
 	}
 	e := &Entry{
 		Name: k.name, Params: k.params, Threads: k.threads, Cluster: k.cluster, SharedBytes: k.bytes, Registers: launchRegisters(k.threads),
-		Body: &Block{Nodes: append(append([]Node{}, k.prologue.Nodes...), k.body.Nodes...)}, Counts: k.counts, Bars: k.bars, Roles: k.roles, Regions: k.shared, Spliced: k.spliced, k: k,
+		Body: &Block{Nodes: append(append([]Node{}, k.prologue.Nodes...), k.body.Nodes...)}, Counts: k.counts, Bars: k.bars, Roles: k.roles, Regions: k.shared, Spliced: k.spliced, Shifted: k.shifted, k: k,
 	}
 	e.Target = e.target()
 	k.verify(e)
@@ -150,7 +160,7 @@ func resultLevel(op Op, args []operand) Level {
 
 // emit appends an instruction after the checks that need to know where it stands.
 func (k *Builder) emit(in *Inst) {
-	in.Line = here(2)
+	in.Line, in.role = here(2), k.role
 	for _, s := range in.Src {
 		k.use(s, in)
 	}

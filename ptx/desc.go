@@ -22,50 +22,29 @@ func MNMajor(s Swizzle, depth int) DescLayout {
 	return DescLayout{Swizzle: s, MN: true, Leading: depth * s.Width(), Stride: 8 * s.Width()}
 }
 
-// DescOf finds the description of a tile from its layout: l maps (row along M or N, column along K) to the element's place before the swizzle, in elements of
-// elemBytes. It refuses a layout that no descriptor can express, and names the first element that is out of place.
-func DescOf(l tile.Layout, elemBytes int, s Swizzle) (DescLayout, error) {
-	if l.Rank() != 2 || s == SwizzleNone || elemBytes < 1 || s.Width()%elemBytes != 0 {
-		return DescLayout{}, fmt.Errorf("ptx: descriptor of %v, elements of %d bytes, %v: want a layout of two modes and a swizzle", l, elemBytes, s)
-	}
-	rows, cols := l.Mode(0).Size(), l.Mode(1).Size()
-	at := func(r, c int) int { return elemBytes * l.At(r, c) }
-	d := DescLayout{Swizzle: s}
-	switch {
-	case cols > 1 && at(0, 1) == elemBytes:
-		if rows > 8 {
-			d.Stride = at(8, 0)
-		}
-	case rows > 1 && at(1, 0) == elemBytes:
-		d.MN = true
-		if cols > 8 {
-			d.Stride = at(0, 8)
-		}
-		if wide := s.Width() / elemBytes; rows > wide {
-			d.Leading = at(wide, 0)
-		}
-	default:
-		return d, fmt.Errorf("ptx: descriptor of %v: neither mode has neighbours side by side", l)
-	}
-	for r := range rows {
-		for c := range cols {
-			if got, want := at(r, c), d.place(r, c, elemBytes); got != want {
-				return d, fmt.Errorf("ptx: descriptor of %v under %v: element (%d,%d) lies at byte %d, want %d", l, s, r, c, got, want)
-			}
-		}
-	}
-	return d, nil
+// OperandTile is what a stretch of shared memory holds for wgmma: the layout maps (row along M or N, column along K) to the element's place before the swizzle.
+type OperandTile struct {
+	Layout  tile.Layout
+	Elem    int // bytes of an element
+	Swizzle Swizzle
 }
 
-// place is where the hardware looks for element (row, col), in bytes, before the swizzle.
-func (d DescLayout) place(row, col, elemBytes int) int {
-	width := d.Swizzle.Width()
-	if d.MN {
-		per := width / elemBytes
-		return row/per*d.Leading + col/8*d.Stride + col%8*width + row%per*elemBytes
+// Desc derives the tile's description from its layout, element by element. It refuses a layout that no descriptor can express, and names the first element
+// that is out of place.
+func (t OperandTile) Desc() (DescLayout, error) {
+	o, err := tile.Describe(t.Layout, t.Elem, tile.SwizzleMode(t.Swizzle.Width()))
+	if err != nil {
+		return DescLayout{}, fmt.Errorf("ptx: %w", err)
 	}
-	// Beyond one swizzle width the k step is the descriptor's start address, not its layout.
-	return row/8*d.Stride + row%8*width + col*elemBytes
+	return DescLayout{Swizzle: t.Swizzle, MN: o.MNMajor, Leading: o.Leading, Stride: o.Stride}, nil
+}
+
+func (d DescLayout) String() string {
+	major := "K-major"
+	if d.MN {
+		major = "MN-major"
+	}
+	return fmt.Sprintf("%s, %v, leading %d, stride %d", major, d.Swizzle, d.Leading, d.Stride)
 }
 
 // Fields are the descriptor's bits without the address.
@@ -82,7 +61,20 @@ func (d DescLayout) Fields() uint64 {
 // all rows of an operand be consecutive rows of one tensor.
 func (k *Builder) SpliceB(rows int) { k.spliced = rows }
 
-// Desc is the descriptor of the tile at a, which must start on a boundary of the swizzle's pattern (8 rows).
+// ShiftB says that operand B of the kernel's products may lie elsewhere along K than A does: one of several matrices behind each other. Without it the emulator insists
+// that the operands meet.
+func (k *Builder) ShiftB() { k.shifted = true }
+
+// Desc is the descriptor of the tile at a, which must start on a boundary of the swizzle's pattern (8 rows). Build compares it with what a's region is said to
+// hold (SharedTile) and with how wgmma reads it; a launch compares it with the tensor maps that fill the region.
 func (k *Builder) Desc(a SAddr, d DescLayout) Desc {
-	return U32{a.operand}.Shr(4).And(k.U32(0x3fff)).U64().fields(d.Fields())
+	r := U32{a.operand}.Shr(4).And(k.U32(0x3fff)).U64().fields(d.Fields())
+	k.descs[r.reg] = described{d, a.operand}
+	return r
+}
+
+// described is what a descriptor was made from.
+type described struct {
+	layout DescLayout
+	addr   operand
 }

@@ -47,6 +47,8 @@ type Entry struct {
 	Roles   []RoleInfo
 	Regions []Region // of shared memory
 	Spliced int      // what Builder.SpliceB said
+	fills   []fill   // tensor maps that bring operands of wgmma
+	Shifted bool     // what Builder.ShiftB said
 	k       *Builder
 }
 
@@ -73,6 +75,8 @@ type Inst struct {
 	Src   []Operand // receiver and operands, vectors flattened
 	Guard Operand   // predicate of When; not Valid where there is none
 	Line  Line
+	role  string // that it was written in
+	times int    // of mbarrier.init: arrivals of each participant a phase; 0: one
 }
 
 // If runs Then in the lanes where Pred holds, Else in the others.

@@ -103,7 +103,7 @@ func every(t *testing.T) *ptx.Entry {
 	a.StoreMatrix4T(a.LoadMatrix4T())
 	u = u.Add(k.MMABF16([4]ptx.U32{u, u, u, u}, [2]ptx.U32{u, u}, [4]ptx.F32{g, g, g, g})[1].Bits())
 	k.If(k.Elect(), func() {
-		bar.Init(1)
+		bar.Init(4) // one lane of each warp
 		k.FenceMbarrierInit()
 		bar.Arrive()
 		bar.Expect(16)
@@ -147,10 +147,11 @@ func every(t *testing.T) *ptx.Entry {
 		d := k.Desc(s, ptx.KMajor(ptx.Swizzle128)).Step(2).Add(u.U64())
 		acc := k.NewAcc(64)
 		k.WgmmaFence()
-		acc.MMABF16(d, d, k.Bool(false), 0, 1)
+		mn := k.Desc(s, ptx.MNMajor(ptx.Swizzle128, 64))
+		acc.MMABF16(d, mn, k.Bool(false), 0, 1)
 		acc.MMAF16(d, d, k.Bool(true), 0, 0)
 		acc.MMABF16R([4]ptx.U32{u, u, u, u}, d, k.Bool(true), 0)
-		acc.MMAF16R([4]ptx.U32{u, u, u, u}, d, k.Bool(true), 1)
+		acc.MMAF16R([4]ptx.U32{u, u, u, u}, mn, k.Bool(true), 1)
 		acc.MMATF32(d, d, k.Bool(true))
 		acc.MMAE4M3(d, d, k.Bool(true))
 		acc.MMAE5M2(d, d, k.Bool(true))

@@ -158,7 +158,7 @@ func (e *Entry) Check(l Launch, a *Args) (Launch, error) {
 			}
 		}
 	}
-	return l, nil
+	return l, e.checkFills(a)
 }
 
 func f32bits(x float32) uint64 { return uint64(math.Float32bits(x)) }

@@ -10,6 +10,7 @@ type Region struct {
 	Name  string
 	Off   int // bytes from the start of dynamic shared memory
 	Bytes int
+	tile  *OperandTile // what it holds, where that was said
 	k     *Builder
 }
 
@@ -20,10 +21,31 @@ func (k *Builder) Shared(name string, bytes, align int) Region {
 		align = 16
 	}
 	k.bytes = (k.bytes + align - 1) / align * align
-	r := Region{name, k.bytes, bytes, k}
+	r := Region{Name: name, Off: k.bytes, Bytes: bytes, k: k}
 	k.bytes += bytes
 	k.shared = append(k.shared, r)
 	return r
+}
+
+// SharedTile reserves room for count operand tiles of wgmma, one behind the other.
+func (k *Builder) SharedTile(name string, count int, t OperandTile) Region {
+	if _, err := t.Desc(); err != nil {
+		k.fail("shared tile %s: %v", name, err)
+	}
+	r := k.Shared(name, count*t.Layout.Size()*t.Elem, 1024)
+	k.shared[len(k.shared)-1].tile = &t
+	r.tile = &t
+	return r
+}
+
+// Desc is the descriptor of a tile of the region, derived from what it holds; a is where the tile starts.
+func (r Region) Desc(a SAddr) Desc {
+	if r.tile == nil {
+		r.k.fail("descriptor in region %s, of which nobody has said what it holds; hint: SharedTile", r.Name)
+		return r.k.Desc(a, KMajor(Swizzle128))
+	}
+	d, _ := r.tile.Desc() // refused by SharedTile
+	return r.k.Desc(a, d)
 }
 
 // Addr is the region's address. It starts from the CTA's base, which carries the CTA's rank: an absolute number would name another CTA's memory.

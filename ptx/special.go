@@ -119,6 +119,13 @@ func (k *Builder) ClusterSync() {
 // SyncCTA waits for all threads of the CTA: named barrier 0.
 func (k *Builder) SyncCTA() { k.BarSync(k.U32(0), k.threads) }
 
+// Same is x of the warp's first lane, where the author knows that every thread of a group of the given level has the same x: read from memory that nobody writes.
+func (v U32) Same(l Level) U32 {
+	r := v.Shuffle(U32{immediate(v.k, 0)})
+	r.level = max(r.level, l)
+	return r
+}
+
 // Shl shifts left by a constant.
 func (v U32) Shl(n int) U32 { return v.ShlBy(U32{immediate(v.k, n)}) }
 
@@ -153,3 +160,17 @@ const (
 
 // Plus is the address n bytes further, in the same CTA.
 func (v CAddr) Plus(n int) CAddr { return v.At(U32{immediate(v.k, n)}) }
+
+// InitRepeated is Init of a barrier at which every participant arrives so many times a phase; Init takes it that each does once, and is refused where the
+// threads that reach the barrier's arrivals cannot add up to the count.
+func (v Bar) InitRepeated(arrivals, times int) {
+	v.Init(arrivals)
+	if v.k == nil {
+		return
+	}
+	if times < 1 || arrivals%times != 0 {
+		v.k.fail("a barrier for %d arrivals, %d of each participant: want a whole number of participants", arrivals, times)
+		return
+	}
+	v.k.cur.Nodes[len(v.k.cur.Nodes)-1].(*Inst).times = times
+}

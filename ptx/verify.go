@@ -8,6 +8,11 @@ func (k *Builder) verify(e *Entry) {
 	k.verifyRoles(e)
 	k.verifyWgmma(e.Body)
 	k.verifyFragments(e.Body)
+	if len(k.faults) == 0 { // what follows works with operands, which must be sound
+		c := newCensus(k, e.Body)
+		k.verifyArrivals(c, e.Body)
+		k.verifyDescriptors(c, e)
+	}
 }
 
 func (k *Builder) verifyShared() {
@@ -89,12 +94,12 @@ func (k *Builder) wgmmaInst(in *Inst, s wgmmaState) wgmmaState {
 		s.flight = s.flight && in.Src[0].imm > 0
 	case in.Op == OpAccRead:
 		if s.open || s.flight {
-			k.failAt(in.Line, "the accumulator is read while wgmma may still write it; hint: WgmmaWait(0)")
+			k.failIn(in, "the accumulator is read while wgmma may still write it; hint: WgmmaWait(0)")
 		}
 		s.fenced = false
 	case in.isWgmma():
 		if !s.fenced {
-			k.failAt(in.Line, "%s without WgmmaFence since the accumulator was last touched", in.Op.Mnemonic())
+			k.failIn(in, "%s without WgmmaFence since the accumulator was last touched", in.Op.Mnemonic())
 		}
 		s.open = true
 	}
@@ -111,7 +116,7 @@ func (k *Builder) verifyFragments(b *Block) {
 		case in.Op == OpWgmmaRBF16 || in.Op == OpWgmmaRF16:
 			for _, s := range in.Src[1:5] {
 				if fresh[s.reg] {
-					k.failAt(in.Line, "%s reads a fragment that was written after the last WgmmaFence", in.Op.Mnemonic())
+					k.failIn(in, "%s reads a fragment that was written after the last WgmmaFence", in.Op.Mnemonic())
 					return
 				}
 			}

@@ -10,12 +10,12 @@ import (
 	"heddle/rl/grpo"
 	"heddle/rl/tasks"
 	"heddle/sample"
-	"heddle/tensor"
 )
 
 // Trainer reinforces a policy: a round of rollouts is drawn, judged and learned from, again and again.
 type Trainer struct {
-	Steps uint64 // rounds learned from: the version of the weights
+	Steps uint64    // rounds learned from: the version of the weights
+	Treat Treatment // nil: none
 
 	cfg     *Config
 	problem Problem
@@ -33,20 +33,23 @@ type Problem struct {
 	Tokens  int // most tokens of a completion with its end
 }
 
-// NewProblem makes the task of a seed, with a codec of its own symbols.
-func NewProblem(t Task, seed uint64) (Problem, error) {
+// NewProblem makes the task of a seed. The codec is that of the base, or of the task's own symbols where there is none.
+func NewProblem(t Task, seed uint64, base *Base) (Problem, error) {
 	task, err := t.New(seed)
 	if err != nil {
 		return Problem{}, err
 	}
+	prompt, longest := task.Longest()
+	if base != nil {
+		return Problem{Task: task, Codec: base.Codec, Context: prompt + longest + 1, Tokens: longest + 1}, nil
+	}
 	if task.Alphabet() == nil {
-		return Problem{}, fmt.Errorf("rl: task %s has no alphabet of its own, so that it needs a model with a tokenizer", task.Name())
+		return Problem{}, fmt.Errorf("rl: task %s has no alphabet of its own, so that it needs a model with a tokenizer; hint: init=SmolLM2-135M-Instruct", task.Name())
 	}
 	codec, err := tasks.NewSymbols(task.Alphabet())
 	if err != nil {
 		return Problem{}, err
 	}
-	prompt, longest := task.Longest()
 	return Problem{Task: task, Codec: codec, Context: prompt + longest + 1, Tokens: longest + 1}, nil
 }
 
@@ -77,6 +80,10 @@ type StepReport struct {
 	Equal    int          `json:"equal"`
 }
 
+// Treatment acts on rollouts before they are judged and learned from: it may replace them, or add some to their groups. again draws more, with streams that
+// no other draw of the run has; every token that it drew belongs on the bill of d.
+type Treatment func(ctx context.Context, d *Drawn, again func(context.Context, Draw) (*Drawn, error)) error
+
 // NewTrainer starts from weights; the optimiser is fresh. Close it.
 func NewTrainer(c *Config, p Problem, weights map[string][]float32) (*Trainer, error) {
 	if err := c.Check(); err != nil {
@@ -88,7 +95,7 @@ func NewTrainer(c *Config, p Problem, weights map[string][]float32) (*Trainer, e
 	}
 	t := &Trainer{cfg: c, problem: p}
 	start := func(src param.Source) (*Learner, error) {
-		return NewLearner(LearnerConfig{Model: m, Parallel: c.Parallel, Optim: c.Reinforce.Optim, Type: tensor.F32}, src, c.Seed)
+		return NewLearner(LearnerConfig{Model: m, Parallel: c.Parallel, Optim: c.Reinforce.Optim, Rows: c.Reinforce.Rows, Longest: p.Context, Machine: c.On}, src, c.Seed)
 	}
 	var err error
 	if t.learner, err = start(From(weights)); err != nil {
@@ -140,6 +147,9 @@ func (t *Trainer) Step(ctx context.Context) (StepReport, error) {
 	return t.learn(r)
 }
 
+// treated is beyond the streams of all rounds.
+const treated = 1 << 48
+
 // attempts is how often a round is drawn anew when generation fails.
 const attempts = 3
 
@@ -184,7 +194,13 @@ func (t *Trainer) drawOnce(ctx context.Context, first uint64, between func() err
 		d.Starts = append(d.Starts, Start{Prompt: t.problem.Task.Prompt(tasks.Draw{Seed: t.cfg.Seed, Index: first + i, Level: int(first+i) % levels})})
 	}
 	for range attempts {
-		if drawn, err = t.gen.Generate(ctx, d); err == nil || ctx.Err() != nil {
+		if drawn, err = t.gen.Generate(ctx, d); err == nil && t.Treat != nil {
+			err = t.Treat(ctx, drawn, func(ctx context.Context, more Draw) (*Drawn, error) {
+				more.Streams, more.MaxTokens, more.Seed, more.Between = treated+d.Streams, d.MaxTokens, d.Seed, between
+				return t.gen.Generate(ctx, more)
+			})
+		}
+		if err == nil || ctx.Err() != nil {
 			return drawn, err
 		}
 	}

@@ -29,7 +29,7 @@ func tiny(t testing.TB, change func(*Config)) (*Trainer, Config) {
 
 func start(t testing.TB, c Config, task tasks.Task) *Trainer {
 	t.Helper()
-	p, err := NewProblem(c.Task, c.Seed)
+	p, err := NewProblem(c.Task, c.Seed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (w wrong) Verify(ctx context.Context, p tasks.Prompt, completion string) (t
 func TestRunSurvivesAFailingVerifier(t *testing.T) {
 	for how, says := range map[string]string{"panic": "verifier bug", "error": "no connection", "nan": "reward NaN", "inf": "reward +Inf"} {
 		c, _ := Preset("path", "tiny")
-		p, err := NewProblem(c.Task, c.Seed)
+		p, err := NewProblem(c.Task, c.Seed, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func (l long) Prompt(d tasks.Draw) tasks.Prompt {
 
 func TestPromptsLongerThanTheContextAreLeftOutAndCounted(t *testing.T) {
 	c, _ := Preset("path", "tiny")
-	p, err := NewProblem(c.Task, c.Seed)
+	p, err := NewProblem(c.Task, c.Seed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestCompletionsDoNotDependOnWorkers(t *testing.T) {
 			t.Errorf("%d workers: other completions", workers)
 		}
 		first := want[0].Rollouts[0].Tokens
-		again, err := g.Generate(context.Background(), Draw{Starts: []Start{{prompts[0], []int32{first[0].ID}}}, Group: 1, MaxTokens: tr.problem.Tokens - 1, Temperature: 1, Seed: 4})
+		again, err := g.Generate(context.Background(), Draw{Starts: []Start{{Prompt: prompts[0], Prefix: []int32{first[0].ID}}}, Group: 1, MaxTokens: tr.problem.Tokens, Temperature: 1, Seed: 4})
 		if err != nil || fmt.Sprint(tokens(again.Groups)) != fmt.Sprint([][]sample.Token{first[1:]}) {
 			t.Errorf("%d workers: from its first token on: %v, want %v; %v", workers, tokens(again.Groups), first[1:], err)
 		}
@@ -296,7 +296,7 @@ func TestStudent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	covered := 0
 	for range 2000 {
-		_, lo, hi := interval([]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
+		_, lo, hi := Interval([]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
 		if lo <= 0 && hi >= 0 {
 			covered++
 		}

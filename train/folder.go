@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"heddle/checkpoint/pretrained"
@@ -163,37 +164,62 @@ func (f *Folder) model(j *Job, r *Result) error {
 		return fmt.Errorf("train: %w", err)
 	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
-		if err := pretrained.Write(dir, j.hf(), safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
+		config, err := j.hf()
+		if err != nil {
 			return err
 		}
-		return j.tokens(dir)
+		if err := pretrained.Write(dir, config, safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
+			return err
+		}
+		return j.tokens(dir, config)
 	})
 }
 
 // about writes what a checkpoint's weights need to be read by other programs: config.json and the tokenizer's files, in Hugging Face's form.
 func (j *Job) about(dir string) error {
-	text, err := j.hf().Encode()
+	config, err := j.hf()
+	if err != nil {
+		return err
+	}
+	text, err := config.Encode()
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
 		return err
 	}
-	return j.tokens(dir)
+	return j.tokens(dir, config)
 }
 
 // hf is the model as config.json describes it.
-func (j *Job) hf() hf.Config {
+func (j *Job) hf() (hf.Config, error) {
 	config := j.Config.Model.ToHF(j.Config.Seq)
-	if end, ok := j.Tokenizer.Separator(); ok {
-		config.EOS = []int{int(end)} // what the model was trained to predict after a document
+	err := j.ends(&config)
+	return config, err
+}
+
+// ends says which tokens begin and end a text: what the model that the run started from said, and the separator, which the
+// model was trained to predict after a document.
+func (j *Job) ends(c *hf.Config) error {
+	if j.Config.Init != "" {
+		p, err := pretrained.Open(j.Config.Init)
+		if err != nil {
+			return err
+		}
+		c.BOS, c.EOS = p.Config.BOS, p.Config.EOS
+		if err := p.Close(); err != nil {
+			return err
+		}
 	}
-	return config
+	if end, ok := j.Tokenizer.Separator(); ok && !slices.Contains(c.EOS, int(end)) {
+		c.EOS = append(c.EOS, int(end))
+	}
+	return nil
 }
 
 // tokens writes tokenizer.json and tokenizer_config.json.
-func (j *Job) tokens(dir string) error {
-	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
+func (j *Job) tokens(dir string, config hf.Config) error {
+	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer, config); err != nil {
 		return err
 	}
 	return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))

@@ -8,16 +8,14 @@ import (
 	"heddle/data"
 	"heddle/model"
 	"heddle/optim"
-	"heddle/parallel"
 	"heddle/tensor"
 )
 
 // trainer is one rank's model and optimiser.
 type trainer struct {
 	*Rank
-	scheme *parallel.Scheme
-	model  *model.Model
-	opt    *optim.AdamW
+	model *model.Model
+	opt   *optim.AdamW
 }
 
 // Metrics are what one step reports; the same on every rank.
@@ -119,10 +117,16 @@ func firstBad(x []float64) int {
 func (t *trainer) evaluate(e *data.Eval) float64 {
 	total := 0.0
 	for b := range e.Batches() {
-		sc := t.Dev.Open()
-		batch := t.model.NewBatch(b.B, b.S, b.IDs, b.Labels, b.Mask)
-		total += t.Dev.Read(t.model.Total(t.model.Loss(batch)), 0)
-		t.Dev.Close(sc)
+		total += t.loss(b)
 	}
 	return total
+}
+
+// loss is that of one batch.
+func (t *trainer) loss(b *data.Batch) float64 {
+	sc := t.Dev.Open()
+	batch := t.model.NewBatch(b.B, b.S, b.IDs, b.Labels, b.Mask)
+	nats := t.Dev.Read(t.model.Total(t.model.Loss(batch)), 0)
+	t.Dev.Close(sc)
+	return nats
 }

@@ -21,7 +21,8 @@ type compareCmd struct {
 	Model      string   `default:"tiny" help:"tiny, or a transformers folder or config.json of a Qwen3; weights are drawn."`
 	Seq        int      `default:"32" help:"Tokens of a sequence."`
 	Batch      int      `default:"4" help:"Sequences of the global batch."`
-	DType      string   `name:"dtype" enum:"f32,f64" default:"f64" help:"Type of weights and activations: f32 or f64."`
+	DType      string   `name:"dtype" enum:"f32,f64" default:"f64" help:"Type of weights and activations: f32 or f64; f32 on a GPU."`
+	Device     string   `default:"cpu" help:"What the ranks compute on: cpu, or the GPU that all of them share: cuda, cuda:1."`
 	Recompute  []string `default:"selective" help:"What Backward rebuilds: none, selective, full, or everyN: every N-th layer in full."`
 	Accumulate []int    `default:"1" help:"Micro-batches of the step."`
 	Dry        bool     `help:"Count bytes and memory, compute nothing: for models larger than this machine."`
@@ -51,12 +52,14 @@ func (c *compareCmd) Run(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return cli.Exit(cli.Invalid, err)
 	}
-	on := train.Machine{Type: tensor.F64, Dry: c.Dry}
-	if c.DType == "f32" {
-		on.Type = tensor.F32
+	on := train.Machine{Type: dtypeOf(c.DType), Dry: c.Dry}
+	if !c.Dry {
+		if on, _, err = onDevice(c.Device, on.Type); err != nil {
+			return err
+		}
 	}
 	in := parity.NewInput(cfg, c.Batch, c.Seq, 1, 1)
-	if !c.Dry {
+	if !c.Dry && on.Fleet == nil {
 		if err := fits(in, grid, on.Type); err != nil {
 			return err
 		}

@@ -86,6 +86,7 @@ type tileSwizzleCmd struct {
 	Read     string `default:"matrix" help:"How a warp reads: the same, or matrix (ldmatrix.x4)."`
 	Access   int    `help:"Which of the reader's instructions is drawn."`
 	Suggest  bool   `help:"Find the (B,M,S) with the fewest wavefronts for this writer and reader."`
+	Crossbar bool   `help:"Draw the crossbar of lanes and banks alone."`
 	pictured
 }
 
@@ -101,6 +102,9 @@ func (c *tileSwizzleCmd) Run(env *cli.Env) error {
 		Write: c.Write, Read: c.Read, Access: c.Access, Suggest: c.Suggest})
 	if err != nil {
 		return cli.Exit(cli.Invalid, err)
+	}
+	if c.Crossbar {
+		return c.show(env, r, r.Crossbar)
 	}
 	return c.show(env, r, r.Picture)
 }

@@ -69,8 +69,8 @@ func TestDocumentedTileCommandsRunAndDrawTheirPictures(t *testing.T) {
 			t.Errorf("%v draws another picture than docs has; run the test with -update and look at it", args)
 		}
 	}
-	if len(all) < 10 || pictures != 5 {
-		t.Errorf("docs/tile.md has %d commands and %d pictures, want at least 10 and 5", len(all), pictures)
+	if len(all) < 10 || pictures != 6 {
+		t.Errorf("docs/tile.md has %d commands and %d pictures, want at least 10 and 6", len(all), pictures)
 	}
 }
 

@@ -48,6 +48,13 @@ func Kernels() []kernel.Kernel {
 				return attention.NewSimple(attention.Config{Pass: p, D: 128, Type: t, Wide: true})
 			})
 		}
+		if t == num.BF16 {
+			for p := attention.Forward; p <= attention.KeyGrad; p++ {
+				add("attention-"+strings.ReplaceAll(p.String(), "_", "-"), "causal attention by TMA and wgmma, heads of 128", func() (kernel.Built, error) {
+					return attention.NewFast(attention.FastConfig{Pass: p, D: 128})
+				})
+			}
+		}
 		add(fmt.Sprintf("gemm-plain-%v", t), "C = A·Bᵀ on CUDA cores, any size", func() (kernel.Built, error) {
 			return gemm.NewPlain(gemm.PlainConfig{In: t, Out: t, TransB: true})
 		})
@@ -100,7 +107,7 @@ func rows(add func(name, doc string, build func() (kernel.Built, error))) {
 		return row.NewReduce(row.ReduceConfig{Type: num.F32, Wide: true, Last: true})
 	})
 	add("reduce-tokens", "the loss of tokens from their sums", func() (kernel.Built, error) { return row.NewReduce(row.ReduceConfig{Term: row.Tokens, Type: num.F32}) })
-	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns() })
+	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns(row.ColumnsConfig{Type: num.F32, Last: true}) })
 }
 
 // Find gives the kernel of a name.

@@ -7,6 +7,7 @@ import (
 	"heddle/kernel"
 	"heddle/num"
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // Problem is one product D = A·Bᵀ, or D += A·Bᵀ where the configuration adds. Matrices are row-major and packed; types and transposition are the configuration's.
@@ -16,6 +17,21 @@ type Problem struct {
 	B       *ptx.Buffer // [N, K], or [K, N]
 	D       *ptx.Buffer // [M, N]; [M, N/2] for SwiGLU, [M, 2N] for its backward form
 	Epi     Operands
+	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K and dynamic tiles; of this launch's stream alone
+	Table   *ptx.Buffer // uint32 a cluster tile, as Gemm.Path gives them, for an order by table
+	// Of block scales: float32 [K/128, M] and [⌈N/128⌉, K/128], K/128 rounded up.
+	ScaleA, ScaleB *ptx.Buffer
+	// Of groups: by rows M is the rows of all groups, and B is Groups matrices; by depth K is the rows of all groups, and D is Groups matrices.
+	Groups  int
+	Offsets *ptx.Buffer // uint32, Groups + 1 of them
+}
+
+// count is the matrices that lie behind each other where the configuration groups.
+func (p Problem) count(groups, as Groups) int {
+	if groups == as {
+		return p.Groups
+	}
+	return 1
 }
 
 // Operands are what a configuration's epilogue takes; the others are not looked at.
@@ -25,6 +41,22 @@ type Operands struct {
 	C                   *ptx.Buffer // of D's type and shape; for a backward activation what the forward one kept
 	Kept                *ptx.Buffer // [M, N] of D's type
 	AMax                *ptx.Buffer // one float32, zero before
+}
+
+// Takes tells whether TMA can move the rows of a product's matrices: each must be a multiple of 16 bytes.
+func (c Config) Takes(m, n, k int) bool {
+	c = c.Full()
+	rowA, rowB, d := k, k, c.Epi.Act.Columns(n)
+	if c.TransA {
+		rowA = m
+	}
+	if c.TransB {
+		rowB = n
+	}
+	if c.Blocks && m%4 != 0 {
+		return false
+	}
+	return rowA*c.elem()%16 == 0 && rowB*c.elem()%16 == 0 && d*c.Out.Size()%16 == 0 && (c.Epi.Act != kernel.SwiGLU || n%2 == 0)
 }
 
 // Launch describes the launch for a device that runs so many CTAs of this kernel at once.
@@ -50,11 +82,52 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	g.TilesM.Put(a, uint32(tilesM))
 	g.TilesN.Put(a, uint32(tilesN))
 	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
+	if c.Blocks {
+		if err := g.putScales(a, p); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	}
 	clusters := tilesM * tilesN
-	if !c.OneTile {
+	if c.Order.Table {
+		if p.Table == nil || p.Table.Size() < 4*clusters {
+			return ptx.Launch{}, nil, fmt.Errorf("gemm: no table of %d tiles; hint: Gemm.Path", clusters)
+		}
+		g.Table.Put(a, p.Table, 0)
+	}
+	switch {
+	case c.Groups != Alone:
+		if clusters, err = g.putGroups(a, p, tilesM, tilesN, ctas); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	case c.StreamK:
+		if clusters, err = g.putStream(a, p, clusters, ctas); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	case !c.OneTile:
+		if c.Dynamic {
+			if p.Work == nil || p.Work.Size() < g.Workspace(ctas) {
+				return ptx.Launch{}, nil, fmt.Errorf("gemm: no workspace of %d bytes for dynamic tiles; hint: Gemm.Workspace", g.Workspace(ctas))
+			}
+			g.Counter.Put(a, p.Work, 0)
+		}
 		clusters = min(ctas/c.Cluster(), clusters)
 	}
 	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster()}, PDL: c.Overlap != Serial}, a, nil
+}
+
+// Path is a table for Problem.Table: a path through the cluster tiles of a product, such as tile.Hilbert.
+func (g *Gemm) Path(m, n int, order tile.Order) ([]uint32, error) {
+	c := g.Config
+	s := tile.Schedule{TilesM: ceil(m, c.BM*c.ClusterM), TilesN: ceil(n*c.columns()/c.BN, c.columns()*c.ClusterN), Order: order, Group: 8}
+	path, err := s.Path()
+	if err != nil {
+		return nil, err
+	}
+	table := make([]uint32, len(path))
+	for i, p := range path {
+		table[i] = kernel.Entry(p.M, p.N)
+	}
+	return table, nil
 }
 
 // maps are the arguments of a launch with the tensor maps in them.
@@ -64,7 +137,11 @@ func (g *Gemm) maps(p Problem) (*ptx.Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.operand("B", p.B, p.N, p.K, min(c.BN/c.ClusterM, c.columns()), c.TransB)
+	rowsB, depthB := p.N*p.count(c.Groups, ByRows), p.K
+	if c.TransB && c.Groups == ByRows {
+		rowsB, depthB = p.N, p.K*p.Groups
+	}
+	b, err := c.operand("B", p.B, rowsB, depthB, min(c.BN/c.ClusterM, c.columns()), c.TransB)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +154,7 @@ func (g *Gemm) maps(p Problem) (*ptx.Args, error) {
 // results puts D and the epilogue's operands.
 func (g *Gemm) results(args *ptx.Args, p Problem) error {
 	e, f := g.Config.Epi, g.Finish
-	d, err := g.halves("D", p.D, p.M, e.Act.Columns(p.N), e.Act == kernel.DSwiGLU)
+	d, err := g.halves("D", p.D, p.M*p.count(g.Config.Groups, ByDepth), e.Act.Columns(p.N), e.Act == kernel.DSwiGLU)
 	if err != nil {
 		return err
 	}

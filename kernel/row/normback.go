@@ -22,6 +22,7 @@ type NormBack struct {
 
 	dx, dy, x, rstd, w, plus, part ptx.ParamPtr
 	rows                           ptx.ParamU32
+	turn                           turn
 }
 
 // NormBackConfig chooses the kernel.
@@ -31,6 +32,7 @@ type NormBackConfig struct {
 	Wide    bool
 	Weights bool
 	Plus    bool
+	Turn    bool // dy is of heads that were turned after the norm: it is turned back first
 }
 
 func (c NormBackConfig) name() string {
@@ -38,7 +40,7 @@ func (c NormBackConfig) name() string {
 	for _, o := range []struct {
 		on   bool
 		word string
-	}{{!c.Wide, "_narrow"}, {!c.Weights, "_frozen"}, {c.Plus, "_plus"}} {
+	}{{!c.Wide, "_narrow"}, {!c.Weights, "_frozen"}, {c.Plus, "_plus"}, {c.Turn, "_turn"}} {
 		if o.on {
 			s += o.word
 		}
@@ -60,6 +62,11 @@ func NewNormBack(c NormBackConfig) (*NormBack, error) {
 	if c.Weights {
 		n.part = k.ParamPtr("part")
 	}
+	if c.Turn {
+		if n.turn, err = newTurn(k, s, true); err != nil {
+			return nil, err
+		}
+	}
 	r := newRows(k, s)
 	w := r.load(c.Type, n.w.GAddr)
 	var sums []*ptx.Var[ptx.F32]
@@ -79,6 +86,12 @@ func NewNormBack(c NormBackConfig) (*NormBack, error) {
 func (n *NormBack) row(r *rows, row ptx.U32, here ptx.Pred, w []ptx.F32, sums []*ptx.Var[ptx.F32]) {
 	k, t := r.k, n.Config.Type
 	x, dy := r.load(t, r.line(t, n.x.GAddr, row)), r.load(t, r.line(t, n.dy.GAddr, row))
+	if n.Config.Turn {
+		dy = n.turn.apply(r, row, dy)
+		for i := range dy {
+			dy[i] = rounded(k, t, dy[i]) // as a turn of its own would store it
+		}
+	}
 	var around []ptx.F32
 	if n.Config.Plus {
 		around = r.load(t, r.line(t, n.plus.GAddr, row))
@@ -131,6 +144,7 @@ func (n *NormBack) meet(r *rows, sums []*ptx.Var[ptx.F32]) {
 // NormBackOperands are one launch's matrices. Part holds Parts(Rows, sms) rows of Cols float32.
 type NormBackOperands struct {
 	DX, DY, X, RStd, W, Plus, Part kernel.Place
+	Angles                         Angles // of a NormBack with Turn
 	Rows                           int
 }
 
@@ -158,62 +172,12 @@ func (n *NormBack) Launch(o NormBackOperands, sms int) (ptx.Launch, *ptx.Args, e
 	if n.Config.Weights {
 		o.Part.Put(a, n.part)
 	}
+	if n.Config.Turn {
+		n.turn.put(a, o.Angles)
+	}
 	n.rows.Put(a, uint32(o.Rows))
 	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, 2)}, a, nil
 }
 
 // Module is the kernel alone.
 func (n *NormBack) Module() *ptx.Module { return &ptx.Module{Entries: []*ptx.Entry{n.Entry}} }
-
-// Columns adds the columns of a float32 matrix to a vector: y[j] += Σ_i x[i, j], rows in eight interleaved parts whose sums are added in order.
-type Columns struct {
-	Entry      *ptx.Entry
-	x, y       ptx.ParamPtr
-	rows, cols ptx.ParamU32
-}
-
-// NewColumns builds the kernel. A CTA has 32 columns, a warp every eighth row of them.
-func NewColumns() (*Columns, error) {
-	k := ptx.New("columns", threads, 1)
-	c := &Columns{x: k.ParamPtr("x"), y: k.ParamPtr("y"), rows: k.ParamU32("rows"), cols: k.ParamU32("cols")}
-	parts := k.Shared("parts", 4*threads, 16).Addr()
-	col := k.CTAIndex().Shl(5).Add(k.Lane())
-	in := col.Lt(c.cols.U32)
-	from := in.SelectU32(col, k.U32(0))
-	sum := ptx.NewVarAt(k, ptx.Lane, k.F32(0))
-	k.For(k.WarpIndex(), c.rows.U32, k.U32(warps), func(row ptx.U32) {
-		sum.Set(sum.Get().Add(c.x.At(row.MulWide(c.cols.Shl(2))).At(from.MulWide(k.U32(4))).LoadF32()))
-	})
-	parts.At(k.Tid().Shl(2)).StoreF32(sum.Get())
-	k.SyncCTA()
-	k.If(k.WarpIndex().Eq(k.U32(0)), func() {
-		mine := parts.At(k.Lane().Shl(2))
-		all := mine.LoadF32()
-		for w := 1; w < warps; w++ {
-			all = all.Add(mine.Plus(128 * w).LoadF32())
-		}
-		k.If(in, func() {
-			at := c.y.At(col.MulWide(k.U32(4)))
-			at.StoreF32(at.LoadF32().Add(all))
-		})
-	})
-	var err error
-	c.Entry, err = k.Build()
-	return c, err
-}
-
-// Launch describes the launch for x [rows, cols] and y [cols].
-func (c *Columns) Launch(y, x kernel.Place, rows, cols int) (ptx.Launch, *ptx.Args, error) {
-	if rows < 1 || cols < 1 || rows >= 1<<31 || cols >= 1<<29 {
-		return ptx.Launch{}, nil, fmt.Errorf("row: columns of %d × %d, want positive sizes", rows, cols)
-	}
-	a := c.Entry.NewArgs()
-	x.Put(a, c.x)
-	y.Put(a, c.y)
-	c.rows.Put(a, uint32(rows))
-	c.cols.Put(a, uint32(cols))
-	return ptx.Launch{Entry: c.Entry.Name, Grid: ptx.Dim3{X: (cols + 31) / 32}}, a, nil
-}
-
-// Module is the kernel alone.
-func (c *Columns) Module() *ptx.Module { return &ptx.Module{Entries: []*ptx.Entry{c.Entry}} }

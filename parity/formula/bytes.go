@@ -80,13 +80,14 @@ func (t *table) scalars() {
 	t.add(every+"/all-reduce", n, reduced(1, n))
 }
 
-// shards: in each micro-batch fsdp gathers the root unit once and a layer's twice, for forward and for backward, where it serves
-// running the layer again too; it scatters the sum of the gradients of each unit once. All of it is independent of the number of
+// shards: in each micro-batch fsdp gathers the root unit twice, for the embedding and for the head, and a layer's twice, for
+// forward and for backward, where it serves running the layer again too; but the last layer's once, because backward follows
+// forward there. It scatters the sum of the gradients of each unit once. All of it is independent of the number of
 // tokens.
 func (t *table) shards() {
 	z := &t.z
 	root, layer := z.fsdp*z.slice(elements(z.root())), z.fsdp*z.slice(elements(z.layer()))
-	t.add("fsdp/all-gather", z.fsdp, z.micro*(gathered(root, z.fsdp)+2*z.L*gathered(layer, z.fsdp)))
+	t.add("fsdp/all-gather", z.fsdp, z.micro*(2*gathered(root, z.fsdp)+(2*z.L-1)*gathered(layer, z.fsdp)))
 	t.add("fsdp/reduce-scatter", z.fsdp, z.micro*(gathered(root, z.fsdp)+z.L*gathered(layer, z.fsdp)))
 }
 

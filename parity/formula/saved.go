@@ -58,3 +58,17 @@ func (z *sizes) kept(all bool) int {
 	}
 	return kept
 }
+
+// Weights is the bytes of weights that a rank holds when it holds most: its slices, and under fsdp two whole units, the one in use
+// and the next: two layers, or a layer and the root.
+func Weights(m Shape, l Layout) int64 {
+	z := localSizes(m, l, Schedule{})
+	n := z.rests()
+	if z.fsdp > 1 {
+		layer, root := z.fsdp*z.slice(elements(z.layer())), z.fsdp*z.slice(elements(z.root()))
+		if n += layer + root; z.L > 1 {
+			n += max(0, layer-root)
+		}
+	}
+	return int64(n * z.Elem)
+}

@@ -68,9 +68,9 @@ func (g *generator) convert() {
 func (g *generator) global() {
 	k, x, y := g.k, g.anyU(), g.anyU()
 	turn := g.ctas.At(k.Tid().Plus(g.r.Intn(threads)).And(k.U32(threads - 1)).MulWide(k.U32(4 * memory)))
-	any := g.ctas.At(x.And(k.U32(threads - 1)).MulWide(k.U32(4 * memory)))
+	some := g.ctas.At(x.And(k.U32(threads - 1)).MulWide(k.U32(4 * memory)))
 	word := g.own.Plus(4 * g.r.Intn(memory))
-	switch g.r.Intn(9) {
+	switch g.r.Intn(10) {
 	case 0:
 		g.own.StoreU32x4([4]ptx.U32{x, y, g.anyU(), g.anyU()})
 		k.SyncCTA()
@@ -86,11 +86,11 @@ func (g *generator) global() {
 		k.SyncCTA()
 		g.u = append(g.u, turn.Plus(4*g.r.Intn(memory)).LoadU32())
 	case 3: // sums do not depend on the order
-		any.RedAddU32(y)
+		some.RedAddU32(y)
 		k.SyncCTA()
 		g.u = append(g.u, turn.LoadU32())
 	case 4: // nor do maxima
-		any.AtomicMaxU32(y)
+		some.AtomicMaxU32(y)
 		k.SyncCTA()
 		g.u = append(g.u, turn.LoadU32())
 	case 5:
@@ -100,6 +100,11 @@ func (g *generator) global() {
 		g.u = append(g.u, word.AtomicIncU32(y), word.LoadU32())
 	case 7:
 		g.u = append(g.u, word.AtomicExchangeU32(x))
+	case 9:
+		half := g.own.Plus(2 * g.r.Intn(2*memory))
+		half.StoreU16(x)
+		k.SyncCTA()
+		g.u = append(g.u, half.LoadU16(), turn.Plus(2*g.r.Intn(2*memory)).LoadU16())
 	default:
 		word.StoreU32(x)
 		g.u = append(g.u, word.AtomicCompareU32(g.anyP().SelectU32(x, y), y), word.LoadU32())

@@ -85,7 +85,7 @@ func TestEachKindOfFaultIsReported(t *testing.T) {
 			b := k.Bars("b", 1)
 			k.If(k.Lane().Eq(k.U32(0)), func() { b.Init(33) })
 			k.SyncCTA()
-			b.Arrive()
+			k.If(k.Lane().Lt(k.NumCTAs().Plus(31)), b.Arrive) // all lanes, which Build cannot know
 			b.Wait(k.U32(0))
 		}},
 		"bytes that never come": {Deadlock, "16 bytes are missing", 32, 1, func(k *ptx.Builder, _ ptx.ParamPtr, m ptx.ParamMap) { bring(k, m, 1024+16) }},
@@ -94,7 +94,7 @@ func TestEachKindOfFaultIsReported(t *testing.T) {
 		}},
 		"named barrier for more than there are": {Barrier, "named barrier 3", 32, 1, func(k *ptx.Builder, _ ptx.ParamPtr, _ ptx.ParamMap) { wider(k) }},
 		"named barrier for more than come": {Deadlock, "named barrier 3", 64, 1, func(k *ptx.Builder, _ ptx.ParamPtr, _ ptx.ParamMap) {
-			k.If(k.WarpIndex().Eq(k.U32(0)), func() { k.BarSync(k.U32(3), 64) })
+			k.If(k.WarpIndex().Eq(k.U32(0)), func() { k.BarSync(k.NumCTAs().Plus(2), 64) })
 		}},
 		"a loop without end": {Endless, "does not end", 32, 1, func(k *ptx.Builder, _ ptx.ParamPtr, _ ptx.ParamMap) {
 			k.While(func() ptx.Pred { return k.Bool(true) }, func() { k.Nanosleep(1) })
@@ -167,9 +167,9 @@ func bring(k *ptx.Builder, m ptx.ParamMap, expect int) ptx.Bar {
 	return b
 }
 
-// wider waits for 64 threads in a CTA of 32.
+// wider waits for 64 threads in a CTA of 32, at a barrier that Build cannot know.
 func wider(k *ptx.Builder) {
-	k.BarSync(k.U32(3), 64)
+	k.BarSync(k.NumCTAs().Plus(2), 64)
 }
 
 func spin(k *ptx.Builder, n int) {

@@ -24,11 +24,19 @@ func (r SwizzleResult) Picture() (draw.Picture, error) {
 	if len(r.Suggestions) > 0 {
 		p.Rows = append(p.Rows, []draw.Panel{r.suggested()})
 	}
-	swizzled := r.access.Through(r.Swizzle)
-	p.Rows = append(p.Rows,
-		[]draw.Panel{r.memory("memory, plain", tile.Swizzle{}, r.access), r.memory("memory, swizzled", r.Swizzle, swizzled)},
-		[]draw.Panel{crossbar("crossbar, plain", r.access, r.Plain), crossbar("crossbar, swizzled", swizzled, r.Swizzled)})
+	p.Rows = append(p.Rows, []draw.Panel{r.memory("memory, plain", tile.Swizzle{}, r.access), r.memory("memory, swizzled", r.Swizzle, r.access.Through(r.Swizzle))}, r.crossbars())
 	return p, nil
+}
+
+// Crossbar draws that part of Picture alone: which lane meets which bank, and where they collide.
+func (r SwizzleResult) Crossbar() (draw.Picture, error) {
+	p, err := r.Picture()
+	p.Rows = [][]draw.Panel{r.crossbars()}
+	return p, err
+}
+
+func (r SwizzleResult) crossbars() []draw.Panel {
+	return []draw.Panel{crossbar("crossbar, plain", r.access, r.Plain), crossbar("crossbar, swizzled", r.access.Through(r.Swizzle), r.Swizzled)}
 }
 
 func (r SwizzleResult) table() draw.Panel {
