@@ -17,7 +17,8 @@ type contender interface {
 type builtGEMM struct {
 	*gemm.Gemm
 	run  *cuda.Runner
-	ctas int // that run at once; 0 before the device was asked
+	ctas int      // that run at once; 0 before the device was asked
+	work cuda.Ptr // workspace of stream-K, for the one stream that launches
 }
 
 func (b *builtGEMM) name() string { return "heddle " + b.Config.String() }
@@ -31,6 +32,15 @@ func (b *builtGEMM) load(*cuda.Device, *cuda.Cache) (Kernel, error) {
 func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error) {
 	if b.ctas > 0 {
 		return b.launch(p, b.ctas)
+	}
+	if n := b.Workspace(dev.SMs * maxPerSM); n > 0 {
+		var err error
+		if b.work, err = dev.Alloc(n); err != nil {
+			return nil, err
+		}
+		if err := b.run.Stream().Fill(b.work, 0, n); err != nil {
+			return nil, err
+		}
 	}
 	l, err := b.launch(p, dev.SMs)
 	if err != nil {
@@ -48,13 +58,24 @@ func (b *builtGEMM) prepare(dev *cuda.Device, p Product) (*cuda.Prepared, error)
 	return b.launch(p, b.ctas)
 }
 
+// maxPerSM is the CTAs of the smallest kernel that an SM holds: 2,048 threads, 256 a CTA at least.
+const maxPerSM = 8
+
 func (b *builtGEMM) launch(p Product, ctas int) (*cuda.Prepared, error) {
-	at := func(name string, p cuda.Ptr, elements int) *ptx.Buffer {
-		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: elements * 2}
+	at := func(name string, p cuda.Ptr, bytes int) *ptx.Buffer {
+		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: bytes}
 	}
-	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K), B: at("B", p.B, p.N*p.K), D: at("D", p.C, p.M*p.N)}, ctas)
+	size := p.In.Size()
+	l, args, err := b.Launch(gemm.Problem{M: p.M, N: p.N, K: p.K, A: at("A", p.A, p.M*p.K*size), B: at("B", p.B, p.N*p.K*size), D: at("D", p.C, p.M*p.N*2), Work: b.workspace(ctas)}, ctas)
 	if err != nil {
 		return nil, err
 	}
 	return b.run.Prepare(b.Module(), l, args)
+}
+
+func (b *builtGEMM) workspace(ctas int) *ptx.Buffer {
+	if b.work == 0 {
+		return nil
+	}
+	return &ptx.Buffer{Name: "workspace", Device: uint64(b.work), Bytes: b.Workspace(ctas)}
 }

@@ -11,6 +11,7 @@ import (
 	"heddle/cuda/cublas"
 	"heddle/cuda/nvml"
 	"heddle/kernel/gemm"
+	"heddle/num"
 )
 
 // GEMM is a run of a kernel against cuBLAS.
@@ -34,6 +35,7 @@ type GEMM struct {
 	Block     time.Duration
 
 	Chosen bool                       // at each square, of Configs the one that gemm.Choose gives for it alone
+	Search bool                       // of Shapes, measure each on all of Configs
 	Quick  bool                       // compare samples only, and try half of the peer's algorithms: for a search among many configurations
 	Done   []Row                      // rows of an earlier run of the same command, which are kept and not measured again
 	Skip   map[string]bool            // names of kernels that are not to run
@@ -138,7 +140,11 @@ func (g *GEMM) read() (*TilePTX, error) {
 // load compiles our kernels. One that cannot be built or compiled becomes a failed row.
 func (s *session) load(file *TilePTX, run *cuda.Runner) error {
 	var all []contender
-	for _, c := range s.cfg.Configs {
+	configs := s.cfg.Configs
+	if len(s.cfg.order()) == 0 {
+		configs = nil // shapes load what they use, in their layout
+	}
+	for _, c := range configs {
 		b, err := gemm.New(c)
 		if err != nil {
 			if err := s.fail("heddle "+c.String(), 0, err); err != nil {
@@ -222,7 +228,7 @@ func (s *session) shape(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	o, err := newOperands(s.helpers, n, n, n)
+	o, err := newOperands(s.helpers, n, n, n, num.BF16)
 	if err != nil {
 		return err
 	}
@@ -303,12 +309,26 @@ func (s *session) fail(kernel string, n int, err error) error {
 
 // peers are cublasGemmEx and the fastest of cuBLASLt's heuristics, each prepared for every buffer set.
 func (s *session) peers(o *operands) ([]Side, []float64, error) {
+	if o.sets[0].In.Size() == 1 {
+		return s.peers8(o)
+	}
 	classic := make([]*cublas.Gemm, len(o.sets))
 	for i, p := range o.sets {
-		classic[i] = s.blas.GemmEx(cublas.Problem(p))
+		classic[i] = s.blas.GemmEx(p.peer())
 	}
-	lt, times, err := s.fastest(o)
+	lt, times, err := s.fastest(o, false)
 	return []Side{{"cublasGemmEx", false, func(set int) error { return classic[set].Launch() }}, lt}, times, err
+}
+
+// peers8 are cuBLASLt's fastest heuristics for fp8 with and without fast accumulation; ours is the fast one.
+func (s *session) peers8(o *operands) ([]Side, []float64, error) {
+	fast, times, err := s.fastest(o, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	slow, _, err := s.fastest(o, false)
+	fast.Name += ", fast accumulation"
+	return []Side{fast, slow}, times, err
 }
 
 // ours is one of our kernels, prepared for every buffer set.
@@ -379,12 +399,14 @@ func (s *session) checked(o *operands, peers []Side) (own []Side, checks []Check
 }
 
 // fastest times cuBLASLt's 16 best heuristics by bursts, in turn, and prepares the fastest. An algorithm that refuses the shape counts as 0 in times.
-func (s *session) fastest(o *operands) (Side, []float64, error) {
+func (s *session) fastest(o *operands, fast bool) (Side, []float64, error) {
 	count := 16
 	if s.cfg.Quick {
 		count = 8
 	}
-	plan, err := s.blas.Plan(cublas.Problem(o.sets[0]), count)
+	problem := o.sets[0].peer()
+	problem.Fast = fast
+	plan, err := s.blas.Plan(problem, count)
 	if err != nil {
 		return Side{}, nil, err
 	}
@@ -395,7 +417,7 @@ func (s *session) fastest(o *operands) (Side, []float64, error) {
 	for a := range sides {
 		gemms := make([]*cublas.Gemm, len(o.sets))
 		for i, p := range o.sets {
-			gemms[i] = plan.Gemm(cublas.Problem(p), a)
+			gemms[i] = plan.Gemm(p.peer(), a)
 		}
 		sides[a] = Side{fmt.Sprintf("cublasLt algorithm %d", a), false, func(set int) error { return gemms[set].Launch() }}
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 
 	"heddle/cuda"
+	"heddle/cuda/cublas"
+	"heddle/num"
 )
 
 //go:embed helpers.ptx
@@ -18,6 +20,19 @@ type Product struct {
 	M, N, K        int
 	A, B, C        cuda.Ptr
 	TransA, TransB bool
+	In             num.DType // of A and B: BF16, E4M3 or E5M2
+}
+
+// peer is the product as cuBLAS takes it.
+func (p Product) peer() cublas.Problem {
+	q := cublas.Problem{M: p.M, N: p.N, K: p.K, A: p.A, B: p.B, C: p.C, TransA: p.TransA, TransB: p.TransB}
+	switch p.In {
+	case num.E4M3:
+		q.Type = cublas.E4M3
+	case num.E5M2:
+		q.Type = cublas.E5M2
+	}
+	return q
 }
 
 // operands are sets of A, B and C of one shape in one allocation, A and B normal(0,1).
@@ -72,9 +87,32 @@ func (h *helpers) normal(at cuda.Ptr, count int, seed uint64) error {
 	return p.Launch(h.stream)
 }
 
+// normal8 fills count fp8 numbers with normal(0,1): four million of them drawn on the host, again and again.
+func (h *helpers) normal8(at cuda.Ptr, count int, seed uint64, t num.DType) error {
+	rng, block := rand.New(rand.NewPCG(seed, 8)), make([]byte, min(count, 1<<22-3)) // an odd period: rows differ
+	for i := range block {
+		x := float32(rng.NormFloat64())
+		if block[i] = num.ToE4M3(x); t == num.E5M2 {
+			block[i] = num.ToE5M2(x)
+		}
+	}
+	for ; count > 0; count -= len(block) {
+		block = block[:min(count, len(block))]
+		if err := h.dev.CopyIn(at, block); err != nil {
+			return err
+		}
+		at += cuda.Ptr(len(block))
+	}
+	return nil
+}
+
 // newOperands makes enough sets that their inputs exceed the L2 three times, and two at least.
-func newOperands(h *helpers, m, n, k int) (*operands, error) {
-	a, b, c := align(m*k*2), align(n*k*2), align(m*n*2)
+func newOperands(h *helpers, m, n, k int, in num.DType) (*operands, error) {
+	fill, size := h.normal, in.Size()
+	if size == 1 {
+		fill = func(at cuda.Ptr, count int, seed uint64) error { return h.normal8(at, count, seed, in) }
+	}
+	a, b, c := align(m*k*size), align(n*k*size), align(m*n*2)
 	count := max(2, (3*h.dev.L2Bytes+a+b-1)/(a+b))
 	block, err := h.dev.Alloc(count * (a + b + c))
 	if err != nil {
@@ -83,12 +121,12 @@ func newOperands(h *helpers, m, n, k int) (*operands, error) {
 	o := &operands{dev: h.dev, block: block}
 	for i := range count {
 		at := block + cuda.Ptr(i*(a+b+c))
-		p := Product{M: m, N: n, K: k, A: at, B: at + cuda.Ptr(a), C: at + cuda.Ptr(a+b)}
+		p := Product{M: m, N: n, K: k, A: at, B: at + cuda.Ptr(a), C: at + cuda.Ptr(a+b), In: in}
 		o.sets = append(o.sets, p)
-		if err := h.normal(p.A, m*k, uint64(2*i+1)); err != nil {
+		if err := fill(p.A, m*k, uint64(2*i+1)); err != nil {
 			return nil, err
 		}
-		if err := h.normal(p.B, n*k, uint64(2*i+2)); err != nil {
+		if err := fill(p.B, n*k, uint64(2*i+2)); err != nil {
 			return nil, err
 		}
 	}
@@ -114,6 +152,15 @@ type Check struct {
 // bound is the error allowed for one element: half a unit in the last place of bf16 (8 significant bits: 2⁻⁸ of the value at most), and the f32 accumulation of K products of normal(0,1) numbers.
 // Its partial sums grow like √k and the tensor core truncates, so each of K steps loses up to 2⁻²⁴·√K on average in one direction: K·√K·2⁻²⁴. At K = 16384 that is 0.125 where results have
 // spread 128, and losing one k-block of 64 shifts results by 8.
+//
+// The tensor core sums fp8 with about 14 bits (arXiv 2412.19437, section 3.3.2), once for each 32 products: K/32·√K·2⁻¹³.
+func (p Product) bound(ref float64) float64 {
+	if p.In.Size() == 1 {
+		return math.Abs(ref)/256 + float64(p.K)/32*math.Sqrt(float64(p.K))/(1<<13)
+	}
+	return bound(ref, p.K)
+}
+
 func bound(ref float64, k int) float64 {
 	return math.Abs(ref)/256 + float64(k)*math.Sqrt(float64(k))/(1<<24)
 }
@@ -141,7 +188,7 @@ func (o *operands) check(s *cuda.Stream, side Side, peer []byte) (c Check, out [
 	for i := 0; i < len(peer); i += 2 {
 		a, b := bf16(out[i:]), bf16(peer[i:])
 		c.Compared++
-		if d := math.Abs(a - b); !(d <= 2*bound(max(math.Abs(a), math.Abs(b)), p.K)) { // a NaN differs
+		if d := math.Abs(a - b); !(d <= 2*p.bound(max(math.Abs(a), math.Abs(b)))) { // a NaN differs
 			c.Different++
 		}
 	}
@@ -173,7 +220,7 @@ func (o *operands) sample(c *Check, out []byte) error {
 			squares += a*a + b*b
 		}
 		d := math.Abs(bf16(out[(i*p.N+j)*2:]) - ref)
-		if r := d / bound(ref, p.K); !(r <= c.Worst) {
+		if r := d / p.bound(ref); !(r <= c.Worst) {
 			c.Worst = r
 		}
 		errs, refs = errs+d*d, refs+ref*ref

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Rank is one of our kernels at one size in one mode, against the fastest peer there.
 type Rank struct {
+	Name   string  `json:"name,omitempty"` // of a shape
 	N      int     `json:"n"`
 	Mode   string  `json:"mode"`
 	Kernel string  `json:"kernel"`
@@ -31,7 +33,7 @@ func (r *Result) Ranking() []Rank {
 			if !s.Own || len(s.Micros) == 0 {
 				continue
 			}
-			q := Rank{N: row.N, Mode: row.Mode, Kernel: s.Side, Rate: flop / Median(s.Micros) / 1e6, Speed: Median(peer.Micros) / Median(s.Micros), Clock: middle(s.SMClocks)}
+			q := Rank{Name: row.Name, N: row.N, Mode: row.Mode, Kernel: s.Side, Rate: flop / Median(s.Micros) / 1e6, Speed: Median(peer.Micros) / Median(s.Micros), Clock: middle(s.SMClocks)}
 			if len(s.Joules) > 0 && len(peer.Joules) > 0 && Median(peer.Joules) > 0 {
 				q.Joules = Median(s.Joules) / Median(peer.Joules)
 			}
@@ -56,8 +58,8 @@ func (row *Row) fastestPeer() *Samples {
 // PrintRanking writes a ranking as a table.
 func PrintRanking(w io.Writer, all []Rank) {
 	for i, q := range all {
-		if i == 0 || all[i-1].N != q.N || all[i-1].Mode != q.Mode {
-			fmt.Fprintf(w, "%d %s\n", q.N, q.Mode)
+		if i == 0 || all[i-1].N != q.N || all[i-1].Name != q.Name || all[i-1].Mode != q.Mode {
+			fmt.Fprintf(w, "%s\n", strings.TrimSpace(fmt.Sprintf("%s %d %s", q.Name, q.N, q.Mode)))
 		}
 		fmt.Fprintf(w, "  %7.1f TFLOP/s  %.3f of the peer's speed  %.3f of its joules  %4d MHz  %s\n", q.Rate, q.Speed, q.Joules, q.Clock, q.Kernel)
 	}

@@ -7,10 +7,12 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"heddle/cuda"
 	"heddle/kernel/gemm"
+	"heddle/num"
 )
 
 // Shape is a product of a model's training: forward x·Wᵀ, dgrad dy·W with B transposed, wgrad dyᵀ·x with both transposed.
@@ -21,6 +23,19 @@ type Shape struct {
 	K      int    `json:"k"`
 	TransA bool   `json:"ta,omitempty"`
 	TransB bool   `json:"tb,omitempty"`
+	In     string `json:"in,omitempty"` // of A and B: bf16, e4m3 or e5m2; "": bf16
+}
+
+// like is what the shape asks of a configuration.
+func (x Shape) like() (gemm.Config, error) {
+	in, err := num.BF16, error(nil)
+	if x.In != "" {
+		in, err = num.ParseDType(x.In)
+	}
+	if err == nil && in != num.BF16 && in != num.E4M3 && in != num.E5M2 {
+		err = fmt.Errorf("bench: %s: operands of type %s, want bf16, e4m3 or e5m2", x.Name, x.In)
+	}
+	return gemm.Config{In: in, Out: num.BF16, TransA: x.TransA, TransB: x.TransB, StreamK: true}.Full(), err
 }
 
 // ReadShapes reads a list such as bench/shapes.json.
@@ -34,6 +49,9 @@ func ReadShapes(path string) ([]Shape, error) {
 		return nil, fmt.Errorf("bench: %s: %w", path, err)
 	}
 	for _, x := range all {
+		if _, err := x.like(); err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, path)
+		}
 		if x.Name == "" || x.M < 1 || x.N < 1 || x.K < 1 || x.M > 1<<24 || x.N > 1<<24 || x.K > 1<<24 {
 			return nil, fmt.Errorf("bench: %s: shape %+v, want a name and sizes of 1..2^24", path, x)
 		}
@@ -65,15 +83,18 @@ func (s *session) shapes(ctx context.Context) error {
 // named measures one shape.
 func (s *session) named(x Shape, loaded map[gemm.Config]contender) error {
 	row := Row{Name: x.Name, M: x.M, N: x.N, K: x.K, TransA: x.TransA, TransB: x.TransB, Mode: "single"}
-	kernel, err := s.chosen(x, loaded)
+	kernels, err := s.forShape(x, loaded)
 	if err != nil {
 		return s.failShape(row, "gemm", err)
 	}
-	row.Kernel = kernel.name()
-	if s.cfg.Try != nil {
-		s.cfg.Try(kernel.name(), x.M)
+	if !s.cfg.Search {
+		row.Kernel = kernels[0].name()
 	}
-	o, err := newOperands(s.helpers, x.M, x.N, x.K)
+	like, err := x.like()
+	if err != nil {
+		return err
+	}
+	o, err := newOperands(s.helpers, x.M, x.N, x.K, like.In)
 	if err != nil {
 		return err
 	}
@@ -86,25 +107,42 @@ func (s *session) named(x Shape, loaded map[gemm.Config]contender) error {
 	if err != nil {
 		return s.failShape(row, "peer", err)
 	}
-	ours, err := s.ours(kernel, o)
-	if err == nil {
-		err = o.agree(s.helpers.stream, ours, peers[0])
+	var own []Side
+	for _, k := range kernels {
+		if s.cfg.Try != nil {
+			s.cfg.Try(k.name(), x.M)
+		}
+		ours, err := s.ours(k, o)
+		if err == nil {
+			err = o.agree(s.helpers.stream, ours, peers[0])
+		}
+		if err == nil {
+			own = append(own, ours)
+		} else if err := s.failShape(row, k.name(), err); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return s.failShape(row, kernel.name(), err)
+	if len(own) == 0 {
+		return nil
+	}
+	if s.cfg.Try != nil {
+		s.cfg.Try("", x.M)
 	}
 	row.Recorded = times
-	if row.Samples, err = s.protocol.Single(append([]Side{ours}, peers...), s.cfg.Pairs, s.cfg.Idle); err != nil {
+	if row.Samples, err = s.protocol.Single(append(own, peers...), s.cfg.Pairs, s.cfg.Idle); err != nil {
 		return err
 	}
 	if len(row.Samples[0].Micros) == 0 {
 		return nil // the time was out before the first pair
 	}
+	if s.cfg.Search {
+		return s.add(row)
+	}
 	s.result.Rows = append(s.result.Rows, row)
 	r := Result{Rows: []Row{row}}
 	for _, q := range r.Summary() {
 		if q.Best {
-			s.cfg.Progress("%-32s %7.1f against %7.1f TFLOP/s, %.3f (%.3f..%.3f)  %s", x.Name, q.Ours, q.Theirs, q.Speed.Value, q.Speed.Low, q.Speed.High, kernel.name())
+			s.cfg.Progress("%-32s %7.1f against %7.1f TFLOP/s, %.3f (%.3f..%.3f)  %s", x.Name, q.Ours, q.Theirs, q.Speed.Value, q.Speed.Low, q.Speed.High, row.Kernel)
 		}
 	}
 	return s.cfg.Store(s.result)
@@ -119,12 +157,49 @@ func (s *session) failShape(row Row, kernel string, err error) error {
 	return s.dev.Synchronize() // sticky errors come back here
 }
 
-// chosen loads the kernel for a shape, once for all shapes that share it.
-func (s *session) chosen(x Shape, loaded map[gemm.Config]contender) (contender, error) {
-	c, err := gemm.Choose(x.M, x.N, x.K, s.dev.SMs, gemm.Config{TransA: x.TransA, TransB: x.TransB})
+// forShape loads what a shape is measured on: the kernel that is chosen for it, or all that are searched, in its layout.
+func (s *session) forShape(x Shape, loaded map[gemm.Config]contender) ([]contender, error) {
+	like, err := x.like()
 	if err != nil {
 		return nil, err
 	}
+	c, err := gemm.Choose(x.M, x.N, x.K, s.dev.SMs, like)
+	if err != nil {
+		return nil, err
+	}
+	configs := []gemm.Config{c}
+	if s.cfg.Search {
+		configs = append(configs, worthwhile(s.cfg.Configs, c, x, like, s.dev.SMs)...)
+	}
+	var all []contender
+	for _, c := range configs {
+		k, err := s.loadOnce(c, loaded)
+		if err != nil {
+			return nil, err
+		}
+		if !s.cfg.Skip[k.name()] {
+			all = append(all, k)
+		}
+	}
+	return all, nil
+}
+
+// worthwhile are the configurations, but for the one chosen, that the cost model does not put far behind the best of them.
+func worthwhile(all []gemm.Config, chosen gemm.Config, x Shape, like gemm.Config, sms int) []gemm.Config {
+	const far = 1.35 // the model errs by up to 0.3 (gemm.Config.Clocks)
+	least := chosen.Clocks(x.M, x.N, x.K, sms)
+	var some []gemm.Config
+	for _, c := range all {
+		if c = c.Like(like); c.Check() == nil && c != chosen {
+			least = min(least, c.Clocks(x.M, x.N, x.K, sms))
+			some = append(some, c)
+		}
+	}
+	return slices.DeleteFunc(some, func(c gemm.Config) bool { return c.Clocks(x.M, x.N, x.K, sms) > far*least })
+}
+
+// loadOnce loads a kernel for all shapes that share it.
+func (s *session) loadOnce(c gemm.Config, loaded map[gemm.Config]contender) (contender, error) {
 	if k := loaded[c]; k != nil {
 		return k, nil
 	}
@@ -169,7 +244,7 @@ func (o *operands) agree(s *cuda.Stream, ours, peer Side) error {
 	wrong, worst := 0, 0.0
 	for i := 0; i < len(got[0]); i += 2 {
 		a, b := bf16(got[0][i:]), bf16(got[1][i:])
-		if d := math.Abs(a - b); !(d <= 2*bound(max(math.Abs(a), math.Abs(b)), p.K)) { // a NaN differs
+		if d := math.Abs(a - b); !(d <= 2*p.bound(max(math.Abs(a), math.Abs(b)))) { // a NaN differs
 			wrong, worst = wrong+1, max(worst, d)
 		}
 	}

@@ -17,11 +17,11 @@ type CaseResult struct {
 	Ms     float64 `json:"ms"` // compiling, copying, running and checking
 }
 
-// CheckGEMM runs the whole family on whole and ragged shapes with small integers, where the product is exact, over NaN-filled outputs with guard bands, on two
+// CheckGEMM runs configurations, such as gemm.Family, on whole and ragged shapes with small integers, where the product is exact, over NaN-filled outputs with guard bands, on two
 // draws each. It goes on after a wrong result, and stops where the runner itself fails: a device that faulted once gives no more answers.
-func CheckGEMM(run ptx.Runner, sms int, each func(CaseResult)) error {
+func CheckGEMM(run ptx.Runner, sms int, configs []gemm.Config, each func(CaseResult)) error {
 	var kernels []*gemm.Gemm
-	for _, c := range gemm.Family() {
+	for _, c := range configs {
 		g, err := gemm.New(c)
 		if err != nil {
 			return err
@@ -32,8 +32,8 @@ func CheckGEMM(run ptx.Runner, sms int, each func(CaseResult)) error {
 		for seed := range int64(2) {
 			x := gemm.NewExact(s[0], s[1], s[2], seed+int64(10*i)) // one reference for all kernels
 			for _, g := range kernels {
-				if g.Config.TransA && s[0]%8 != 0 {
-					continue // rows of A that TMA cannot move
+				if !g.Config.Takes(s[0], s[1], s[2]) {
+					continue
 				}
 				r, fault := checkCase(run, g, x, sms)
 				r.Case += fmt.Sprintf(" seed %d", seed)

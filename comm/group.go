@@ -100,7 +100,7 @@ func (g *Group) wait(o *Op, axes mesh.Set, began time.Time) {
 	phase, layer := g.dev.Here()
 	g.Meter.add(o, phase, layer, end.Sub(began))
 	if g.dev.Rec != nil {
-		g.dev.Rec.Span("collectives", o.Kind.String()+" "+o.Axes+" "+o.Site, waited, end.Sub(waited))
+		g.dev.Rec.Span(compute.Span{Track: "collectives", Name: o.Kind.String() + " " + o.Axes + " " + o.Site, Start: waited, Dur: end.Sub(waited), Bytes: o.Wire(), Group: fmt.Sprint(o.Ranks)})
 	}
 }
 

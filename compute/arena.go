@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"maps"
 
 	"heddle/tensor"
 )
@@ -33,6 +34,11 @@ type Memory struct {
 	Phases     map[string]int
 }
 
+// Equal tells whether two accounts are the same in everything.
+func (m Memory) Equal(n Memory) bool {
+	return m.Held == n.Held && m.Peak == n.Peak && m.Max == n.Max && m.AtPeak == n.AtPeak && maps.Equal(m.Phases, n.Phases)
+}
+
 type block struct {
 	mem   tensor.Mem
 	bytes int
@@ -59,6 +65,7 @@ type arena struct {
 	atPeak     [Categories]int
 	phase      string
 	phases     map[string]int
+	watch      func(held [Categories]int)
 }
 
 func (a *arena) init(leaf Leaf) {
@@ -82,7 +89,17 @@ func (a *arena) count(bytes int, c Category) {
 		a.peak, a.atPeak = a.held, a.now
 	}
 	a.phases[a.phase] = max(a.phases[a.phase], a.held)
+	a.tell()
 }
+
+func (a *arena) tell() {
+	if a.watch != nil {
+		a.watch(a.now)
+	}
+}
+
+// WatchMemory lets f see the bytes held by category after every change.
+func (d *Device) WatchMemory(f func(held [Categories]int)) { d.arena.watch = f }
 
 func (a *arena) enter(phase string) {
 	a.phase = phase
@@ -98,6 +115,7 @@ func (a *arena) free(id int) {
 	a.now[b.cat] -= b.bytes
 	a.leaf.Free(b.mem, b.bytes)
 	delete(a.live, id)
+	a.tell()
 }
 
 // Open starts a scope inside the current one.

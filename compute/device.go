@@ -31,9 +31,22 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Recorder receives one span an operation; nil records nothing.
+// Recorder receives what a rank does; nil records nothing.
 type Recorder interface {
-	Span(track, name string, start time.Time, d time.Duration)
+	// Enter tells that the program has come to a phase, and in it to a layer (-1: none).
+	Enter(phase string, layer int)
+	// Span receives an operation, a collective, a phase or a layer that has ended.
+	Span(Span)
+}
+
+// Span is something that took time.
+type Span struct {
+	Track string // "compute", "collectives" or "host"
+	Name  string
+	Start time.Time
+	Dur   time.Duration
+	Bytes int64  // of a collective: what the rank receives
+	Group string // of a collective: the ranks in it
 }
 
 // Device is one rank's machine. It is used by one goroutine.
@@ -48,7 +61,7 @@ type Device struct {
 	arena arena
 	phase string
 	layer int
-	since time.Time // start of the phase where it is recorded
+	since struct{ phase, layer time.Time } // when each began, where it is recorded
 }
 
 // New makes the device of one rank.
@@ -61,24 +74,31 @@ func New(m *mesh.Mesh, rank int, t tensor.DType, leaf Leaf) *Device {
 // At names where the program is: phase "forward", "backward" or "optimizer", and the layer (-1: none). Calls are logged and
 // peaks are kept under that name.
 func (d *Device) At(phase string, layer int) {
-	if phase != d.phase {
-		d.endPhase()
+	if phase != d.phase || layer != d.layer {
+		d.leave(phase, layer)
 	}
 	d.phase, d.layer = phase, layer
 	d.arena.enter(phase)
 }
 
-// endPhase records the phase that ends, if it was recorded from its start, and starts the next one's clock.
-func (d *Device) endPhase() {
+// leave records the layer that ends, and the phase if it does, where they were recorded from their start. It starts the clocks of what comes.
+func (d *Device) leave(phase string, layer int) {
 	now := time.Now()
 	if d.Rec == nil {
-		d.since = time.Time{}
+		d.since.phase, d.since.layer = time.Time{}, time.Time{}
 		return
 	}
-	if d.phase != "" && !d.since.IsZero() {
-		d.Rec.Span("host", d.phase, d.since, now.Sub(d.since))
+	if d.layer >= 0 && !d.since.layer.IsZero() {
+		d.Rec.Span(Span{Track: "host", Name: fmt.Sprintf("%s layer %d", d.phase, d.layer), Start: d.since.layer, Dur: now.Sub(d.since.layer)})
 	}
-	d.since = now
+	d.since.layer = now
+	if phase != d.phase {
+		if d.phase != "" && !d.since.phase.IsZero() {
+			d.Rec.Span(Span{Track: "host", Name: d.phase, Start: d.since.phase, Dur: now.Sub(d.since.phase)})
+		}
+		d.since.phase = now
+	}
+	d.Rec.Enter(phase, layer)
 }
 
 // Here is where the program is, as set by At.
@@ -158,5 +178,5 @@ func (d *Device) run(c Call, f func()) {
 	}
 	start := time.Now()
 	f()
-	d.Rec.Span("compute", c.Op, start, time.Since(start))
+	d.Rec.Span(Span{Track: "compute", Name: c.Op, Start: start, Dur: time.Since(start)})
 }

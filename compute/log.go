@@ -1,6 +1,8 @@
 package compute
 
 import (
+	"slices"
+
 	"heddle/mesh"
 	"heddle/tensor"
 )
@@ -23,6 +25,13 @@ type Arg struct {
 	Letters string
 	Dims    []int
 	At      mesh.Places
+}
+
+// Equal tells whether two calls are the same in everything.
+func (c Call) Equal(d Call) bool {
+	same := func(a, b Arg) bool { return a.Letters == b.Letters && a.At == b.At && slices.Equal(a.Dims, b.Dims) }
+	return c.Phase == d.Phase && c.Layer == d.Layer && c.Op == d.Op && c.Site == d.Site && c.Axes == d.Axes && c.Flops == d.Flops && c.Bytes == d.Bytes &&
+		c.Held == d.Held && slices.EqualFunc(c.Args, d.Args, same)
 }
 
 // Log is an ordered list of calls. A nil Log takes nothing.

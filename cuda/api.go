@@ -24,6 +24,7 @@ type api struct {
 	launchKernelEx, tensorMapEncodeTiled, tensorMapReplaceAddress                     dl.Func
 	streamBeginCapture, streamEndCapture, graphInstantiate, graphUpload, graphLaunch  dl.Func
 	graphExecUpdate, graphExecDestroy, graphDestroy, graphGetNodes                    dl.Func
+	graphGetEdges                                                                     dl.Func // 0 before CUDA 12.3
 }
 
 type symbol struct {
@@ -79,6 +80,9 @@ func (a *api) find(lib *dl.Library) error {
 			return &Absent{fmt.Sprintf("the driver is too old: it has no %s; hint: heddle needs CUDA %s, driver 525 or newer", s.name, dotted(MinVersion))}
 		}
 		*s.f = f
+	}
+	if f, err := lib.Func("cuGraphGetEdges_v2"); err == nil {
+		a.graphGetEdges = f
 	}
 	return nil
 }

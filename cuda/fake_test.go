@@ -332,8 +332,16 @@ func TestGraphsReplayWhatWasRecorded(t *testing.T) {
 		}
 	}
 	g, err := s.Capture(record(3))
-	if err != nil || g.Nodes != 3 {
+	if err != nil || g.Nodes != 3 || g.Edges != 2 || g.Programmatic != 0 {
 		t.Fatalf("got %+v, %v", g, err)
+	}
+	early, err := kernel(t, dev, "plain").Prepare(Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, PDL: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := s.Capture(func() error { return errors.Join(p.Launch(s), early.Launch(s), early.Launch(s)) })
+	if err != nil || kept.Edges != 2 || kept.Programmatic != 2 {
+		t.Fatalf("got %+v, %v", kept, err)
 	}
 	if err := errors.Join(g.Upload(s), g.Launch(s), g.Launch(s)); err != nil || said() != "replay 2 of 0xe on 0x57" {
 		t.Errorf("%v, %q", err, said())

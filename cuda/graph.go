@@ -9,10 +9,12 @@ import (
 
 // Graph is recorded work, ready to be replayed with one call.
 type Graph struct {
-	dev    *Device
-	exec   uintptr
-	Nodes  int
-	launch *dl.Prepared
+	Nodes        int
+	Edges        int // of which …
+	Programmatic int // … so many let a kernel start before the one in front of it has ended; 0 where the driver is older than CUDA 12.3 and cannot tell
+	dev          *Device
+	exec         uintptr
+	launch       *dl.Prepared
 }
 
 // Capture records what record queues on s, without running it. Until it returns, other goroutines must neither synchronise the device nor use s. PDL launches keep their programmatic edges.
@@ -24,11 +26,37 @@ func (s *Stream) Capture(record func() error) (*Graph, error) {
 	d, a := s.dev.driver, &s.dev.driver.api
 	defer a.graphDestroy.Call(graph)
 	g := &Graph{dev: s.dev, Nodes: nodes}
+	if err := g.countEdges(graph); err != nil {
+		return nil, err
+	}
 	if err := d.check("cuGraphInstantiate", a.graphInstantiate, uintptr(unsafe.Pointer(&g.exec)), graph, 0); err != nil {
 		return nil, err
 	}
 	g.launch = dl.Prepare(a.graphLaunch, g.exec, 0)
 	return g, nil
+}
+
+// countEdges looks at what was captured.
+func (g *Graph) countEdges(graph uintptr) error {
+	d, a := g.dev.driver, &g.dev.driver.api
+	if a.graphGetEdges == 0 {
+		return nil
+	}
+	var n uint64
+	if err := d.check("cuGraphGetEdges", a.graphGetEdges, graph, 0, 0, 0, uintptr(unsafe.Pointer(&n))); err != nil || n == 0 {
+		return err
+	}
+	from, to := make([]uintptr, n), make([]uintptr, n)
+	data := make([][8]byte, n) // CUgraphEdgeData: from port, to port, type
+	const programmatic = 1
+	err := d.check("cuGraphGetEdges", a.graphGetEdges, graph, uintptr(unsafe.Pointer(&from[0])), uintptr(unsafe.Pointer(&to[0])), uintptr(unsafe.Pointer(&data[0])), uintptr(unsafe.Pointer(&n)))
+	for _, e := range data[:min(n, uint64(len(data)))] {
+		g.Edges++
+		if e[2] == programmatic {
+			g.Programmatic++
+		}
+	}
+	return err
 }
 
 // record returns the captured CUgraph, which the caller destroys.

@@ -22,6 +22,9 @@ func NewRunner(dev *Device, s *Stream, cache *Cache) *Runner {
 	return &Runner{dev: dev, stream: s, cache: cache, modules: map[string]*Module{}, functions: map[string]*Function{}, entries: map[*ptx.Entry]*Function{}}
 }
 
+// Stream is the stream that Run uses.
+func (r *Runner) Stream() *Stream { return r.stream }
+
 // Run executes one launch as ptx.Runner says: buffers with Data travel to the device and back, the others stay where they are.
 func (r *Runner) Run(m *ptx.Module, l ptx.Launch, args *ptx.Args) (err error) {
 	if args == nil {

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 // readAll opens a file and reads every document of it.
@@ -150,21 +152,46 @@ func TestShardRefusals(t *testing.T) {
 	}
 }
 
-// FuzzFiles reads any bytes as a file of each format.
-func FuzzFiles(f *testing.F) {
-	for i, name := range []string{"text.parquet", "pairs.parquet"} {
+// fuzzFile reads any bytes as a file of one format.
+func fuzzFile(f *testing.F, suffix string, seeds ...[]byte) {
+	for _, b := range seeds {
+		f.Add(b)
+	}
+	path := filepath.Join(f.TempDir(), fmt.Sprintf("%d%s", os.Getpid(), suffix))
+	f.Fuzz(func(t *testing.T, content []byte) { hostile(t, path, content) })
+}
+
+func jsonlSeeds() [][]byte {
+	return [][]byte{[]byte(`{"text": "a"}` + "\n" + `{"prompt": "a", "completion": "b"}`), []byte(`{"messages": [{"role": "user", "content": "a"}]}` + "\n")}
+}
+
+func FuzzJSONL(f *testing.F) { fuzzFile(f, ".jsonl", jsonlSeeds()...) }
+
+func parquetSeeds(t testing.TB) (seeds [][]byte) {
+	for _, name := range []string{"text.parquet", "pairs.parquet"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
-			f.Fatal(err)
+			t.Fatal(err)
 		}
-		f.Add(b, uint8(i))
+		seeds = append(seeds, b)
 	}
-	f.Add([]byte(`{"text": "a"}`+"\n"+`{"prompt": "a", "completion": "b"}`), uint8(1))
-	f.Add(append([]byte("heddleT1\x02\x00\x00\x00\x01\x01\x00\x00"), make([]byte, 48)...), uint8(2))
-	f.Add([]byte("text\nmore"), uint8(3))
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, content []byte, format uint8) {
-		name := fmt.Sprintf("%d%s", os.Getpid(), []string{".parquet", ".jsonl", ".tokens", ".txt"}[format%4])
-		hostile(t, filepath.Join(dir, name), content)
-	})
+	return seeds
+}
+
+func FuzzParquet(f *testing.F) { fuzzFile(f, ".parquet", parquetSeeds(f)...) }
+
+func shardSeeds() [][]byte {
+	return [][]byte{append([]byte("heddleT1\x02\x00\x00\x00\x01\x01\x00\x00"), make([]byte, 48)...), []byte("text\nmore")}
+}
+
+func FuzzShard(f *testing.F) { fuzzFile(f, ".tokens", shardSeeds()...) }
+
+// Broken copies of sound files of each format: read or refused by an *Error that names the file, never a panic.
+func TestMangledJSONLDoesNotPanic(t *testing.T)   { mangled(t, ".jsonl", jsonlSeeds()) }
+func TestMangledParquetDoesNotPanic(t *testing.T) { mangled(t, ".parquet", parquetSeeds(t)) }
+func TestMangledShardsDoNotPanic(t *testing.T)    { mangled(t, ".tokens", shardSeeds()) }
+
+func mangled(t *testing.T, suffix string, seeds [][]byte) {
+	path := filepath.Join(t.TempDir(), "a"+suffix)
+	mangle.Slow(t, seeds, func(in []byte) { hostile(t, path, in) })
 }

@@ -27,7 +27,7 @@ func openLines(path string, size int64, c *Config) (source, error) {
 	}
 	defer f.Close()
 	l := &lines{path: path, fields: c}
-	r := bufio.NewReaderSize(io.LimitReader(f, size), 1<<20)
+	r := bufio.NewReaderSize(io.LimitReader(f, size), int(min(size, 1<<20)))
 	for at := int64(0); at < size; {
 		n, blank := int64(0), true
 		for {

@@ -29,14 +29,14 @@ type Cursor struct {
 	slot, phase *ptx.Var[ptx.U32]
 }
 
-// Producer starts at stage 0 with parity 1, which a new barrier lets pass: every stage begins empty.
-func (r Ring) Producer() Cursor { return r.cursor(1) }
+// Producer starts at stage 0 with parity 1, which a new barrier lets pass: every stage begins empty. One thread produces, so its place may depend on what it has read.
+func (r Ring) Producer() Cursor { return r.cursor(ptx.Lane, 1) }
 
 // Consumer starts at stage 0 and waits for its first filling.
-func (r Ring) Consumer() Cursor { return r.cursor(0) }
+func (r Ring) Consumer() Cursor { return r.cursor(ptx.Warpgroup, 0) }
 
-func (r Ring) cursor(phase int) Cursor {
-	return Cursor{r, ptx.NewVar(r.k, r.k.U32(0)), ptx.NewVar(r.k, r.k.U32(phase))}
+func (r Ring) cursor(level ptx.Level, phase int) Cursor {
+	return Cursor{r, ptx.NewVarAt(r.k, level, r.k.U32(0)), ptx.NewVarAt(r.k, level, r.k.U32(phase))}
 }
 
 // Slot is the current stage.

@@ -74,10 +74,7 @@ func (s Store) Rounded(to ptx.TensorMap, accs []*ptx.Acc, row, col ptx.U32) []Ba
 // Tile stores a tile. All four warps call it.
 func (s Store) Tile(k *ptx.Builder, batches []Batch) {
 	lead := s.Lead(k)
-	lay := s.pairs(k)
-	if s.Type != num.F32 {
-		lay = s.matrices(k)
-	}
+	lay := s.layer(k)
 	wide := len(batches[0].Chunks)
 	slots := s.Count / wide     // batches that have buffers
 	done := -len(batches) - 1   // batches that have left, counted from this tile's first; those of the tile before are negative
@@ -138,6 +135,13 @@ func previous(batch, batches, slots int) int {
 
 // A layer puts a batch into the buffers that start so many bytes on.
 type layer func(b Batch, buf int)
+
+func (s Store) layer(k *ptx.Builder) layer {
+	if s.Type == num.F32 {
+		return s.pairs(k)
+	}
+	return s.matrices(k)
+}
 
 // matrices lays 64 columns of 16-bit elements by four stmatrix.
 func (s Store) matrices(k *ptx.Builder) layer {

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"fmt"
-
 	"heddle/comm"
 	"heddle/compute"
 	"heddle/mesh"
@@ -24,37 +22,6 @@ type Model struct {
 	head      head
 	policy    Policy
 }
-
-// Policy says what Forward keeps for Backward.
-type Policy struct {
-	Mode  Keep `yaml:"mode" json:"mode"`
-	Every int  `yaml:"every" json:"every"` // with mode full: every n-th layer keeps its input only, the others are selective; 0 counts as 1
-}
-
-// Keep is how much is kept.
-type Keep string
-
-const (
-	Selective Keep = "selective" // what norms, RoPE and SwiGLU made is rebuilt from x, q, k, gate and up
-	All       Keep = "all"       // nothing is rebuilt (collectives of Enter are made again all the same)
-	Full      Keep = "full"      // only a layer's input is kept; Backward runs the layer forward again
-)
-
-// Check refuses a policy that does not exist or has no effect.
-func (p Policy) Check() error {
-	switch {
-	case p.Mode != "" && p.Mode != Selective && p.Mode != All && p.Mode != Full:
-		return fmt.Errorf("model: recompute.mode is %q, want selective, all or full", p.Mode)
-	case p.Every < 0:
-		return fmt.Errorf("model: recompute.every is %d, want 0 or more", p.Every)
-	case p.Every > 1 && p.Mode != Full:
-		return fmt.Errorf("model: recompute.every has no effect with mode %q; hint: recompute.mode=full", p.Mode)
-	}
-	return nil
-}
-
-// full tells whether layer l keeps its input only.
-func (p Policy) full(l int) bool { return p.Mode == Full && l%max(1, p.Every) == 0 }
 
 // Use sets what Forward keeps. It is for before the first step.
 func (m *Model) Use(p Policy) {
@@ -119,45 +86,57 @@ func (m *Model) gradients(b Batch, count tensor.Tensor, weigh Weigh) tensor.Tens
 	d := m.dev
 	d.At("forward", -1)
 	step := d.Open()
-	root := m.Shards.Gather(0)
-	w := spread(m.Config.root(), root.Rows)
-	x := m.embed(w, b)
+	x := m.embed(b)
 	kept := make([]*saved, m.Config.Layers)
 	for l := range kept {
 		x, kept[l] = m.forwardLayer(l, x, b.Pos)
 	}
+	root := m.Shards.Gather(0)
 	grads := m.Shards.OpenGrads(0)
 	gr := spread(m.Config.root(), grads.Rows)
-	loss, dx := m.lossAndGrad(w, gr, b, count, x, weigh)
+	loss, dx := m.lossAndGrad(spread(m.Config.root(), root.Rows), gr, b, count, x, weigh)
+	m.Shards.Release(root)
 	for l := m.Config.Layers - 1; l >= 0; l-- {
 		dx = m.backwardLayer(l, dx, b.Pos, kept[l])
 	}
 	d.At("backward", -1)
 	m.embedding.Backward(gr, b, dx)
 	m.Shards.Reduce(0, grads)
-	m.Shards.Release(root)
+	m.Shards.Drain()
 	d.Close(step, loss)
 	return loss
 }
 
-// embed takes the root's slots.
-func (m *Model) embed(w []tensor.Tensor, b Batch) tensor.Tensor {
+// embed puts tokens on the stream. Under fsdp the root unit is whole here and for the head, not between.
+func (m *Model) embed(b Batch) tensor.Tensor {
+	root := m.Shards.Gather(0)
+	m.Shards.Fetch(1)
 	sc := m.dev.Open()
-	x := m.embedding.Forward(w, b)
+	x := m.embedding.Forward(spread(m.Config.root(), root.Rows), b)
 	m.dev.Close(sc, x)
+	m.Shards.Release(root)
 	return x
 }
+
+// after is the unit that is used after layer l's in Forward: the next layer's, or the root for the head.
+func (m *Model) after(l int) int { return (l + 2) % (m.Config.Layers + 1) }
 
 // layerRows are the slots of a layer's unit.
 func (m *Model) layerRows(g parallel.Gathered) []tensor.Tensor {
 	return spread(m.Config.layer(), g.Rows)
 }
 
-// forwardLayer runs layer l; its weights are whole only within. It owns x.
+// forwardLayer runs layer l; its weights are whole only within, but for the last layer's: Backward begins with them. The next
+// unit's are on their way meanwhile. It owns x.
 func (m *Model) forwardLayer(l int, x, pos tensor.Tensor) (tensor.Tensor, *saved) {
 	d := m.dev
 	d.At("forward", l)
 	g := m.Shards.Gather(l + 1)
+	m.Shards.Fetch(m.after(l))
+	release := m.Shards.Release
+	if l == m.Config.Layers-1 {
+		release = m.Shards.Hold
+	}
 	w := m.layerRows(g)
 	s := &saved{x: x}
 	sc := d.Open()
@@ -168,7 +147,7 @@ func (m *Model) forwardLayer(l int, x, pos tensor.Tensor) (tensor.Tensor, *saved
 		z, _ := m.mlp.Forward(w, y)
 		d.Close(sc, z)
 		d.Free(y)
-		m.Shards.Release(g)
+		release(g)
 		d.Retag(compute.Saved, x)
 		return z, s
 	}
@@ -178,7 +157,7 @@ func (m *Model) forwardLayer(l int, x, pos tensor.Tensor) (tensor.Tensor, *saved
 	z, sm := m.mlp.Forward(w, y)
 	d.Close(sc, append(sm.tensors(), z)...)
 	m.drop(y, sm.x)
-	m.Shards.Release(g)
+	release(g)
 	s.attention, s.mlp = sa, sm
 	d.Retag(compute.Saved, s.tensors()...)
 	return z, s
@@ -211,6 +190,9 @@ func (m *Model) backwardLayer(l int, dy, pos tensor.Tensor, s *saved) tensor.Ten
 	d := m.dev
 	d.At("backward", l)
 	g := m.Shards.Gather(l + 1)
+	if l > 0 {
+		m.Shards.Fetch(l)
+	}
 	w := m.layerRows(g)
 	if s.attention == nil {
 		m.again(w, pos, s)
@@ -275,11 +257,11 @@ func (m *Model) Logits(b Batch) tensor.Tensor {
 func (m *Model) run(b Batch) (parallel.Gathered, tensor.Tensor) {
 	d := m.dev
 	d.At("evaluation", -1)
-	root := m.Shards.Gather(0)
-	x := m.embed(spread(m.Config.root(), root.Rows), b)
+	x := m.embed(b)
 	for l := range m.Config.Layers {
 		d.At("evaluation", l)
 		g := m.Shards.Gather(l + 1)
+		m.Shards.Fetch(m.after(l))
 		w := m.layerRows(g)
 		sc := d.Open()
 		y, _ := m.attention.Forward(w, x, b.Pos)
@@ -290,7 +272,7 @@ func (m *Model) run(b Batch) (parallel.Gathered, tensor.Tensor) {
 		x = z
 	}
 	d.At("evaluation", -1)
-	return root, x
+	return m.Shards.Gather(0), x
 }
 
 // Total sums a loss over the axes that cut tokens.

@@ -1,7 +1,10 @@
 package parallel
 
 import (
-	"fmt"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
 
 	"heddle/comm"
 	"heddle/compute"
@@ -19,6 +22,7 @@ import (
 type Shards struct {
 	Table param.Table
 	Units []Unit
+	Ahead bool // Fetch and Reduce start what Gather and Drain wait for; else they wait themselves
 
 	dev  *compute.Device
 	grp  *comm.Group
@@ -31,6 +35,7 @@ type Shards struct {
 	all     tensor.Tensor   // gradients of every unit's slice [x], one buffer so that one reduction serves all
 	grads   []tensor.Tensor // views of all
 	settled bool            // gradients are whole, not partial
+	flow    flow
 }
 
 // Unit is the flat layout of one unit: its rows' elements start at Offset; padding follows the last.
@@ -44,7 +49,7 @@ type Unit struct {
 
 // NewShards lays the table out and allocates slices of weights and gradients. Nothing has a value yet: Load.
 func NewShards(dev *compute.Device, grp *comm.Group, s *Scheme, table param.Table) (*Shards, error) {
-	sh := &Shards{Table: table, dev: dev, grp: grp, fsdp: s.FSDP, n: s.Mesh.Count(s.FSDP), me: s.Mesh.Index(dev.Rank, s.FSDP)}
+	sh := &Shards{Table: table, dev: dev, grp: grp, fsdp: s.FSDP, n: s.Mesh.Count(s.FSDP), me: s.Mesh.Index(dev.Rank, s.FSDP), Ahead: true}
 	for i := range table {
 		r := &table[i]
 		if err := r.Check(s.Mesh); err != nil {
@@ -86,31 +91,6 @@ func (s *Shards) flat(p mesh.Place) mesh.Places {
 	return s.dev.Mesh.Uniform(mesh.R).With(s.fsdp, p)
 }
 
-// Gather returns a unit's parameters, in the order of its rows. Release them before the next Gather of the unit.
-func (s *Shards) Gather(unit int) Gathered {
-	g := Gathered{flat: s.weights[unit]}
-	if s.n > 1 {
-		g.flat = s.grp.StartAllGather("weights", s.weights[unit], s.fsdp, 'x', compute.Weights).Wait()
-		g.owned = true
-	}
-	g.Rows = s.views(unit, g.flat, func(r *param.Row) (mesh.Places, bool) { return r.Use, true })
-	return g
-}
-
-// Gathered are the parameters of a unit while they are whole.
-type Gathered struct {
-	Rows  []tensor.Tensor
-	flat  tensor.Tensor
-	owned bool
-}
-
-// Release frees what Gather gathered.
-func (s *Shards) Release(g Gathered) {
-	if g.owned {
-		s.dev.Free(g.flat)
-	}
-}
-
 // views cuts a unit's flat buffer into its rows' tensors; a row that place refuses gives the zero Tensor.
 func (s *Shards) views(unit int, flat tensor.Tensor, place func(*param.Row) (mesh.Places, bool)) []tensor.Tensor {
 	u := &s.Units[unit]
@@ -121,35 +101,6 @@ func (s *Shards) views(unit int, flat tensor.Tensor, place func(*param.Row) (mes
 		}
 	}
 	return out
-}
-
-// OpenGrads returns where a unit's gradients accumulate, in the order of its rows; a frozen row has the zero Tensor. Reduce
-// must follow.
-func (s *Shards) OpenGrads(unit int) Gathered {
-	if s.settled {
-		s.dev.Fail("gradients", fmt.Errorf("gradients: settled before the last micro-batch"))
-	}
-	g := Gathered{flat: s.grads[unit]}
-	if s.n > 1 {
-		g.flat = s.dev.NewIn(compute.Gradients, s.dev.Type.Wide(), "x", []int{s.Units[unit].Size}, s.flat(mesh.P))
-		g.owned = true
-		s.dev.Zero(g.flat)
-	}
-	g.Rows = s.views(unit, g.flat, func(r *param.Row) (mesh.Places, bool) { return r.Use.Dual(), r.Train })
-	return g
-}
-
-// Reduce adds a unit's gradients to this rank's slice: over fsdp they are scattered now, over all other axes by Settle.
-func (s *Shards) Reduce(unit int, g Gathered) {
-	if !g.owned {
-		return
-	}
-	part := s.grp.ReduceScatter("gradients", g.flat, s.fsdp, 'x')
-	if part.At != s.grads[unit].At {
-		s.dev.Fail("gradients", fmt.Errorf("gradients: unit %d is %s after the reduce-scatter", unit, s.dev.Describe(part)))
-	}
-	s.dev.AddInto(s.grads[unit], part)
-	s.dev.Free(part, g.flat)
 }
 
 // ZeroGrads starts a step.
@@ -210,15 +161,35 @@ func (s *Shards) Load(src param.Source) error {
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
 			continue
 		}
-		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
-		all := make([]float64, box.Elems())
-		if err := param.Fill(src, p.Row, box, all); err != nil {
+		all, err := fill(src, p.Row, p.Row.Box(s.dev.Mesh, s.dev.Rank))
+		if err != nil {
 			return err
 		}
 		s.dev.Upload(p.Weight, all[p.Lo:p.Hi])
 	}
 	s.Refresh()
 	return nil
+}
+
+// fill asks the source for a box, large ones in parts side by side.
+func fill(src param.Source, r *param.Row, box param.Box) ([]float64, error) {
+	all := make([]float64, box.Elems())
+	rows := box.Hi[0] - box.Lo[0]
+	parts := min(rows, runtime.GOMAXPROCS(0), 1+len(all)>>16)
+	if parts <= 1 {
+		return all, param.Fill(src, r, box, all)
+	}
+	errs := make([]error, parts)
+	var wg sync.WaitGroup
+	for i := range parts {
+		part := param.Box{Lo: slices.Clone(box.Lo), Hi: slices.Clone(box.Hi)}
+		lo, hi := rows*i/parts, rows*(i+1)/parts
+		part.Lo[0], part.Hi[0] = box.Lo[0]+lo, box.Lo[0]+hi
+		each := len(all) / rows
+		wg.Go(func() { errs[i] = param.Fill(src, r, part, all[lo*each:hi*each]) })
+	}
+	wg.Wait()
+	return all, errors.Join(errs...)
 }
 
 // low tells whether the model computes in less than float32.
@@ -231,12 +202,4 @@ func (s *Shards) Refresh() {
 			s.dev.Cast(s.weights[ui], s.masters[ui])
 		}
 	}
-}
-
-// Owned lists the memory that a Gathered holds of its own, for the scope that is to keep it.
-func (g Gathered) Owned() []tensor.Tensor {
-	if g.owned {
-		return []tensor.Tensor{g.flat}
-	}
-	return nil
 }

@@ -74,7 +74,9 @@ type Comparison struct {
 // Row is one scheme. Bytes are what the rank that receives most receives in a step, by axis and operation; memory is the
 // maximum over ranks.
 type Row struct {
-	Scheme string `json:"scheme"`
+	Scheme     string `json:"scheme"`
+	Recompute  string `json:"recompute"`  // none, selective, full, everyN
+	Accumulate int    `json:"accumulate"` // micro-batches
 	*Measured
 	Bytes         formula.Table `json:"bytes"`
 	BytesExpected formula.Table `json:"bytes_expected"`
@@ -89,6 +91,7 @@ type Measured struct {
 	NormRatio float64 `json:"grad_norm_ratio"`  // the one furthest from 1 of every tensor above that floor and the whole
 	Loss      float64 `json:"loss"`             // nats a token
 	StepMS    float64 `json:"step_ms"`          // the fastest of a few
+	DrySame   bool    `json:"dry_same"`         // a dry run has the same calls and memory on every rank
 	spread    float64 // largest difference between two ranks' copies of one element, and largest gradient of padding: 0
 }
 
@@ -101,10 +104,26 @@ const (
 	LimitF32 = 1e-4
 )
 
+// Grid is what is compared: every scheme under every schedule; no schedule is one micro-batch and selective recomputation.
+type Grid struct {
+	Schemes   []Scheme
+	Schedules []Schedule
+}
+
+// Rows is the number of lines that the grid has.
+func (g Grid) Rows() int { return len(g.Schemes) * max(1, len(g.Schedules)) }
+
+func (g Grid) schedules() []Schedule {
+	if len(g.Schedules) == 0 {
+		return []Schedule{{}}
+	}
+	return g.Schedules
+}
+
 // Compare runs every scheme on a machine and measures it against one rank in float64. A dry machine yields bytes and memory
-// only. Before each scheme it calls next, which may be nil, and looks whether ctx has ended.
-func Compare(ctx context.Context, in Input, schemes []Scheme, on train.Machine, next func(name string)) (*Comparison, error) {
-	c := &Comparison{Model: in.Config, Batch: in.B, Seq: in.S, DType: on.Type.String(), Crossings: crossings(in, schemes, on.Type)}
+// only. Before each row it calls next, which may be nil, and looks whether ctx has ended.
+func Compare(ctx context.Context, in Input, g Grid, on train.Machine, next func(name string)) (*Comparison, error) {
+	c := &Comparison{Model: in.Config, Batch: in.B, Seq: in.S, DType: on.Type.String(), Crossings: crossings(in, g.Schemes, on.Type)}
 	var ref *Result
 	if !on.Dry {
 		var err error
@@ -121,18 +140,20 @@ func Compare(ctx context.Context, in Input, schemes []Scheme, on train.Machine, 
 			c.Noise = measure(ref, one).GradErr
 		}
 	}
-	for _, s := range schemes {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	for _, under := range g.schedules() {
+		for _, s := range g.Schemes {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if next != nil {
+				next(s.Name)
+			}
+			row, err := compare(in, s, Options{On: on, Schedule: under}, ref)
+			if err != nil {
+				return nil, fmt.Errorf("scheme %s: %w", s.Name, err)
+			}
+			c.Schemes = append(c.Schemes, row)
 		}
-		if next != nil {
-			next(s.Name)
-		}
-		row, err := compare(in, s, on, ref)
-		if err != nil {
-			return nil, fmt.Errorf("scheme %s: %w", s.Name, err)
-		}
-		c.Schemes = append(c.Schemes, row)
 	}
 	return c, nil
 }
@@ -141,21 +162,30 @@ const timedSteps = 3
 
 // Needs is about how many bytes Compare holds at once on a machine that computes: the ranks of the largest scheme at their
 // peaks, and the reference's gradients beside the scheme's on the host.
-func Needs(in Input, schemes []Scheme, t tensor.DType) (int64, error) {
-	most := int64(0)
-	for _, s := range append([]Scheme{{"single", parallel.Layout{}}}, schemes...) {
-		r, err := Gradient(in, s.Layout, Options{On: train.Machine{Type: t, Dry: true}})
+func Needs(in Input, g Grid, t tensor.DType) (int64, error) {
+	peak := func(s Scheme, under Schedule) (n int64, err error) {
+		r, err := Gradient(in, s.Layout, Options{On: train.Machine{Type: t, Dry: true}, Schedule: under})
 		if err != nil {
 			return 0, fmt.Errorf("scheme %s: %w", s.Name, err)
 		}
-		n := int64(0)
 		for _, rank := range r.Ranks {
 			n += int64(rank.Memory.Peak)
 		}
-		if s.Name == "single" {
-			n *= int64(tensor.F64.Size() / t.Size()) // as the reference
+		return n, nil
+	}
+	most, err := peak(Scheme{"single", parallel.Layout{}}, Schedule{})
+	if err != nil {
+		return 0, err
+	}
+	most *= int64(tensor.F64.Size() / t.Size()) // as the reference
+	for _, s := range g.Schemes {
+		for _, under := range g.schedules() {
+			n, err := peak(s, under)
+			if err != nil {
+				return 0, err
+			}
+			most = max(most, n)
 		}
-		most = max(most, n)
 	}
 	one, err := parallel.New(parallel.Layout{}, parallel.Heads{G: in.Config.KV, R: in.Config.Rep()})
 	if err != nil {
@@ -164,23 +194,25 @@ func Needs(in Input, schemes []Scheme, t tensor.DType) (int64, error) {
 	return most + 2*8*int64(in.Config.Table(one).Elems()), nil
 }
 
-func compare(in Input, s Scheme, on train.Machine, ref *Result) (Row, error) {
-	o := Options{On: on}
-	if !on.Dry {
+func compare(in Input, s Scheme, o Options, ref *Result) (Row, error) {
+	if !o.On.Dry {
 		o.Steps = timedSteps
 	}
 	r, err := Gradient(in, s.Layout, o)
 	if err != nil {
 		return Row{}, err
 	}
-	m, l := shape(in.Config, in.B, in.S, on.Type), layout(s.Layout)
-	row := Row{Scheme: s.Name, Bytes: r.bytes(), BytesExpected: formula.Bytes(m, l), SavedExpected: formula.Saved(m, l)}
+	m, l, f := shape(in.Config, in.B, in.S, o.On.Type), layout(s.Layout), o.Schedule.formula()
+	row := Row{Scheme: s.Name, Recompute: o.Recompute.Name(), Accumulate: max(1, o.Accumulate), Bytes: r.bytes(), BytesExpected: formula.Bytes(m, l, f), SavedExpected: formula.Saved(m, l, f)}
 	for _, rank := range r.Ranks {
 		row.Saved, row.Peak = max(row.Saved, int64(rank.Memory.Max[compute.Saved])), max(row.Peak, int64(rank.Memory.Peak))
 	}
 	if ref != nil {
 		x := measure(ref, r)
 		x.StepMS = float64(r.Step) / float64(time.Millisecond)
+		if x.DrySame, err = drySame(in, s.Layout, o, r); err != nil {
+			return Row{}, err
+		}
 		row.Measured = &x
 	}
 	return row, nil
@@ -235,6 +267,9 @@ func number(x float64) float64 {
 // Broken lists what is beyond the limits; nothing when all is well.
 func (c *Comparison) Broken() (out []string) {
 	for _, r := range c.Schemes {
+		if r.Recompute != "selective" || r.Accumulate > 1 {
+			r.Scheme += fmt.Sprintf(" (recomputation %s, %d micro-batches)", r.Recompute, r.Accumulate)
+		}
 		if m := r.Measured; m != nil {
 			if m.GradErr > c.Limit {
 				out = append(out, fmt.Sprintf("%s: a gradient is off by %.1e, at most %.0e", r.Scheme, m.GradErr, c.Limit))
@@ -242,6 +277,9 @@ func (c *Comparison) Broken() (out []string) {
 			if d := math.Abs(m.NormRatio - 1); d > c.Limit {
 				out = append(out, fmt.Sprintf("%s: a gradient's norm is off by %.1e, at most %.0e", r.Scheme, d, c.Limit))
 			}
+		}
+		if m := r.Measured; m != nil && !m.DrySame {
+			out = append(out, fmt.Sprintf("%s: a dry run has other calls or other memory", r.Scheme))
 		}
 		if m := r.Measured; m != nil && m.spread != 0 {
 			out = append(out, fmt.Sprintf("%s: two ranks' copies of a gradient differ by %.1e", r.Scheme, m.spread))
@@ -253,7 +291,7 @@ func (c *Comparison) Broken() (out []string) {
 			out = append(out, fmt.Sprintf("%s: keeps %d bytes of activations, the closed form says %d", r.Scheme, r.Saved, r.SavedExpected))
 		}
 	}
-	return out
+	return append(out, c.order()...)
 }
 
 // crossings are those of every number of ranks for which both pure schemes are compared.

@@ -39,11 +39,14 @@ func check(t *testing.T, name string, in Input, on train.Machine) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	m := shape(in.Config, in.B, in.S, on.Type)
-	if got, want := r.bytes(), formula.Bytes(m, layout(l)); !maps.Equal(got, want) {
+	if got, want := r.bytes(), formula.Bytes(m, layout(l), formula.Schedule{}); !maps.Equal(got, want) {
 		t.Errorf("%s: %+v: received %v, want %v", name, m, got, want)
 	}
+	if got, want := int64(r.Ranks[0].Memory.Max[compute.Weights]), formula.Weights(m, layout(l)); got != want {
+		t.Errorf("%s: %+v: holds %d bytes of weights, want %d", name, m, got, want)
+	}
 	for i, rank := range r.Ranks {
-		if got, want := int64(rank.Memory.Max[compute.Saved]), formula.Saved(m, layout(l)); got != want {
+		if got, want := int64(rank.Memory.Max[compute.Saved]), formula.Saved(m, layout(l), formula.Schedule{}); got != want {
 			t.Errorf("%s: %+v: rank %d keeps %d bytes, want %d", name, m, i, got, want)
 		}
 	}
@@ -83,7 +86,7 @@ func TestCrossingIsWhereTheTotalsMeet(t *testing.T) {
 		total := func(tokens int, l formula.Layout) int64 {
 			m := m
 			m.B, m.S = 1, tokens*p
-			return formula.Bytes(m, l).Total()
+			return formula.Bytes(m, l, formula.Schedule{}).Total()
 		}
 		meg, uly := formula.Layout{TP: p, Megatron: true}, formula.Layout{CP: p}
 		x := formula.Cross(m, p)

@@ -7,7 +7,7 @@ import (
 
 	"heddle/checkpoint/pretrained"
 	"heddle/checkpoint/safetensors"
-	"heddle/tensor"
+	"heddle/train"
 )
 
 // Errors are a layout's worst errors by class, or a folder's over its layouts.
@@ -53,8 +53,8 @@ func Usual() []string {
 
 // VerifyFolder verifies a folder under layouts by name, or under the usual ones that it allows where there is no name. limit is
 // the largest error of any class; 0 stands for the rule of this package.
-func VerifyFolder(dir string, names []string, t tensor.DType, limit float64) (*FolderReport, error) {
-	f := &FolderReport{Dir: dir, OK: true, DType: t.String()}
+func VerifyFolder(dir string, names []string, on train.Machine, limit float64) (*FolderReport, error) {
+	f := &FolderReport{Dir: dir, OK: true, DType: on.Type.String()}
 	var schemes []Scheme
 	tries := names
 	if len(names) == 0 {
@@ -72,7 +72,7 @@ func VerifyFolder(dir string, names []string, t tensor.DType, limit float64) (*F
 		schemes = append(schemes, s...)
 	}
 	for _, s := range schemes {
-		v, err := Verify(dir, s.Layout, t)
+		v, err := Verify(dir, s.Layout, on)
 		if err != nil {
 			return nil, fmt.Errorf("%s under %s: %w", dir, s.Name, err)
 		}

@@ -97,7 +97,7 @@ func TestGuideHasTheNumbersOfTheClosedForms(t *testing.T) {
 			}
 			m := q.m
 			m.S = 8192 * p
-			meg, uly := formula.Bytes(m, formula.Layout{TP: p, Megatron: true}).Total(), formula.Bytes(m, formula.Layout{CP: p}).Total()
+			meg, uly := formula.Bytes(m, formula.Layout{TP: p, Megatron: true}, formula.Schedule{}).Total(), formula.Bytes(m, formula.Layout{CP: p}, formula.Schedule{}).Total()
 			fmt.Fprintf(&bytes, " %.1f / %.1f |", float64(meg)/(1<<30), float64(uly)/(1<<30))
 		}
 		cross.WriteString("\n")

@@ -1,142 +1,122 @@
 package parity
 
 import (
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"slices"
+	"math"
+	"sort"
 	"strings"
-
-	"heddle/comm"
-	"heddle/comm/local"
-	"heddle/tensor"
-	"heddle/train"
 )
 
-// planted is a fault, where it strikes, and how its report is judged.
-type planted struct {
-	kind  Plant
-	rank  int
-	call  local.Called
-	fault local.Fault
-	nan   *poisoner
+// judge compares our answers with the peer's.
+func (p *peer) judge(v *Verification, got *answers) error {
+	logits, err := p.floats("logits")
+	if err != nil {
+		return err
+	}
+	loss, err := p.floats("loss")
+	if err != nil {
+		return err
+	}
+	v.Logits, v.Loss = relative(got.logits, logits), relative(got.losses[:1], loss)
+	if !p.steps {
+		return nil
+	}
+	losses, err := p.floats("adamw_losses")
+	if err != nil {
+		return err
+	}
+	norm, err := p.floats("grad_norm")
+	if err != nil {
+		return err
+	}
+	v.Losses, v.GradNorm = relative(got.losses[:], losses), relative([]float64{got.norm}, norm)
+	if got.grads, err = p.stored(got.grads); err != nil {
+		return err
+	}
+	if got.after, err = p.stored(got.after); err != nil {
+		return err
+	}
+	grads, err := p.judgeGrads(v, got)
+	if err != nil {
+		return err
+	}
+	if err := p.judgeWeights(v, got, grads); err != nil {
+		return err
+	}
+	sort.Slice(v.Tensors, func(i, j int) bool { return strings.Compare(v.Tensors[i].Name, v.Tensors[j].Name) < 0 })
+	return nil
 }
 
-// choose draws the call that the fault strikes.
-func (p *planted) choose(rng *rand.Rand, calls []local.Called) {
-	kind := plantOf(p.kind)
-	for {
-		n := rng.IntN(len(calls))
-		p.call = calls[n]
-		p.fault = local.Fault{Kind: kind, Rank: p.rank, Call: n}
-		switch {
-		case kind == local.Reorder:
-			next := slices.IndexFunc(calls[n+1:], func(c local.Called) bool {
-				return slices.Equal(c.Ranks, p.call.Ranks) && c.Signature != p.call.Signature
-			})
-			if next < 0 {
-				continue
+// judgeGrads compares gradients and returns the peer's.
+func (p *peer) judgeGrads(v *Verification, got *answers) (map[string][]float64, error) {
+	grads := map[string][]float64{}
+	for name := range got.grads {
+		var err error
+		if grads[name], err = p.floats("grad." + name); err != nil {
+			return nil, err
+		}
+		e := TensorError{"grad." + name, relative(got.grads[name], grads[name])}
+		v.Tensors = append(v.Tensors, e)
+		if e.Error > v.Grad.Error {
+			v.Grad = e
+		}
+	}
+	return grads, nil
+}
+
+// judgeWeights compares stepped weights where the first gradient is large enough for Adam not to amplify its noise.
+func (p *peer) judgeWeights(v *Verification, got *answers, grads map[string][]float64) error {
+	top := 0.0
+	for _, g := range grads {
+		top = max(top, largest(g))
+	}
+	clear, all := 0, 0
+	for name, a := range got.after {
+		b, err := p.floats("after3." + name)
+		if err != nil {
+			return err
+		}
+		diff, scale := 0.0, largest(b)
+		for i, g := range grads[name] {
+			d := math.Abs(a[i] - b[i])
+			if math.IsNaN(d) {
+				d = math.Inf(1)
 			}
-			p.fault.Next = calls[n+1+next].Signature
-		case kind == local.NoFault && p.kind != Plant(local.NoFault.String()): // one of the NaNs
-			if p.call.Elems == 0 || p.call.Type == tensor.I32 {
-				continue
+			if all++; math.Abs(g) >= 1e-5*top {
+				clear++
+				diff = max(diff, d)
+			} else {
+				v.Rest = max(v.Rest, d)
 			}
-			p.nan = &poisoner{like: p.call.Signature, once: p.kind != NaN}
 		}
-		return
+		e := TensorError{"after3." + name, diff / scale}
+		v.Tensors = append(v.Tensors, e)
+		if e.Error > v.After.Error {
+			v.After = e
+		}
 	}
+	v.Share = float64(clear) / float64(all)
+	return nil
 }
 
-// ready prepares a rank before its step.
-func (p *planted) ready(r *train.Rank) {
-	r.Grp.Guard = p.kind == Guarded
-	if p.nan != nil && r.Index == p.rank {
-		r.Grp.Watch(p.nan.look)
+// relative is max|a−b| ÷ max|b|, infinite where sizes differ.
+func relative(a, b []float64) float64 {
+	if len(a) != len(b) || len(b) == 0 {
+		return math.Inf(1)
 	}
+	d := 0.0
+	for i := range a {
+		if math.IsNaN(a[i]) {
+			return math.Inf(1)
+		}
+		d = max(d, math.Abs(a[i]-b[i]))
+	}
+	return d / largest(b)
 }
 
-// judge says what is wrong with a step's end, given what was planted: nothing where it names the rank at fault, or, where two
-// sides are all that calls can tell, shows that rank's side, and the call.
-func (p *planted) judge(err error, got, clean *train.Trial) (named bool, wrong string) {
-	if p.kind == Plant(local.NoFault.String()) {
-		switch {
-		case err != nil:
-			return false, "nothing was wrong"
-		case !slices.Equal(got.Digests, clean.Digests) || !slices.Equal(got.Losses, clean.Losses) || !slices.Equal(got.Norms, clean.Norms):
-			return false, "other bits than without delays"
-		}
-		return true, ""
+func largest(x []float64) float64 {
+	m := 0.0
+	for _, v := range x {
+		m = max(m, math.Abs(v))
 	}
-	if err == nil {
-		return false, "no error"
-	}
-	switch p.kind {
-	case NaNOnce:
-		if _, ok := errors.AsType[*train.Passing](err); !ok {
-			return false, "not reported as passing"
-		}
-		return true, ""
-	case NaN, Guarded:
-		return p.says(err, fmt.Sprintf("rank %d: ", p.rank), p.call.Site, "would send NaN", " in "+p.call.Kind.String()+" over ")
-	case Plant(local.Panic.String()):
-		return p.says(err, fmt.Sprintf("rank %d: panic: %v", p.rank, local.Planted{Call: p.call.Signature}))
-	case Plant(local.Stall.String()):
-		if h, ok := errors.AsType[*local.Hang](err); !ok || h.Rank != p.rank {
-			return false, "the stalled rank is not named"
-		}
-		return p.says(err, p.call.Signature.String(), fmt.Sprintf("rank %d", p.rank))
-	}
-	return p.calls(err)
-}
-
-// calls judges the report of calls that differ.
-func (p *planted) calls(err error) (named bool, wrong string) {
-	at, sides := -1, []local.Side(nil)
-	if m, ok := errors.AsType[*local.Mismatch](err); ok {
-		at, sides = m.Odd, m.Sides
-	} else if h, ok := errors.AsType[*local.Hang](err); ok {
-		at, sides = h.Rank, h.Sides
-	}
-	if named = at >= 0; !named { // of two ranks none can be told to be right: both must be shown
-		if len(sides) != 2 || len(sides[0].Ranks) != 1 || len(sides[1].Ranks) != 1 || sides[0].Ranks[0] != p.rank && sides[1].Ranks[0] != p.rank {
-			return false, "the rank is on no side"
-		}
-		at = p.rank
-	}
-	if at != p.rank {
-		return false, fmt.Sprintf("rank %d is blamed", at)
-	}
-	_, wrong = p.says(err, p.sent().String())
-	return named, wrong
-}
-
-// sent is the call whose signature the report must show: what the rank made or left out.
-func (p *planted) sent() comm.Signature {
-	s := p.call.Signature
-	switch p.fault.Kind {
-	case local.Reorder:
-		return p.fault.Next
-	case local.OtherSize:
-		s.Elems++
-	case local.OtherType:
-		s.Type = tensor.I32
-	case local.OtherOp:
-		if s.Kind != comm.AllReduceMax {
-			s.Kind = comm.AllReduceMax
-		} else {
-			s.Kind = comm.AllReduceSum
-		}
-	}
-	return s
-}
-
-// says looks for words in an error.
-func (p *planted) says(err error, words ...string) (named bool, wrong string) {
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			return false, fmt.Sprintf("the report does not say %q", w)
-		}
-	}
-	return true, ""
+	return m
 }

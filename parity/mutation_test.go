@@ -144,6 +144,23 @@ func TestEveryReductionDroppedDoubledOrSwappedIsNoticed(t *testing.T) {
 	generated(t, "../docs/mutations.md", fmt.Sprintf(preamble, count, count2, table.String(), moved.String()))
 }
 
+// The other families reduce gradients of biases, learned positions and norms without a twin: a reduction that is dropped or doubled shows there too.
+func TestReductionsOfEveryFamilyAreNoticed(t *testing.T) {
+	for family, c := range families() {
+		in := NewInput(c, 4, 16, 1, 300)
+		ref := oracle(t, in)
+		for _, name := range []string{"dp2", "fsdp2", "tp4", "megatron2", "ulysses4"} {
+			for _, s := range reductions(t, in, name) {
+				for _, a := range []comm.Alteration{comm.Drop, comm.Double} {
+					if honest(t, in, ref, name, s, a) == "" {
+						t.Errorf("%s, %s: %s of %q over %s goes unnoticed", family, name, a, s.Name, s.Axes)
+					}
+				}
+			}
+		}
+	}
+}
+
 // way plants one fault and says what noticed it.
 type way func(*testing.T, Input, *Result, string, site, comm.Alteration) string
 

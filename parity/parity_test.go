@@ -28,7 +28,7 @@ func TestCompareIsWithinTheLimitInFloat32(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	c, err := Compare(t.Context(), in, schemes, train.Machine{Type: tensor.F32, Threads: 1}, func(name string) { names = append(names, name) })
+	c, err := Compare(t.Context(), in, Grid{Schemes: schemes}, train.Machine{Type: tensor.F32, Threads: 1}, func(name string) { names = append(names, name) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCompareOfSequencesOfOneToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := Compare(t.Context(), in, schemes, on, func(string) {})
+			c, err := Compare(t.Context(), in, Grid{Schemes: schemes}, on, func(string) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestCompareOfSequencesOfOneToken(t *testing.T) {
 
 func TestBrokenNamesWhatIsBeyondALimit(t *testing.T) {
 	row := func() Row {
-		return Row{Scheme: "tp2", Measured: &Measured{GradErr: 1e-15, NormRatio: 1, Loss: 6}, Bytes: map[string]int64{"tp/all-reduce": 8},
+		return Row{Scheme: "tp2", Recompute: "selective", Accumulate: 1, Measured: &Measured{DrySame: true, GradErr: 1e-15, NormRatio: 1, Loss: 6}, Bytes: map[string]int64{"tp/all-reduce": 8},
 			BytesExpected: map[string]int64{"tp/all-reduce": 8}, Saved: 4, SavedExpected: 4}
 	}
 	for want, alter := range map[string]func(*Row){
@@ -115,7 +115,7 @@ func TestCompareEndsBetweenSchemes(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var last string
-	_, err = Compare(ctx, in, schemes, train.Machine{Type: tensor.F64}, func(name string) {
+	_, err = Compare(ctx, in, Grid{Schemes: schemes}, train.Machine{Type: tensor.F64}, func(name string) {
 		if last = name; name == "dp2" {
 			stop()
 		}
@@ -138,7 +138,7 @@ func TestNeedsIsTheLargestSchemesPeakAndTwoGradients(t *testing.T) {
 	for _, g := range r.Grads {
 		want += int64(2 * 8 * len(g))
 	}
-	got, err := Needs(in, []Scheme{{"tp2", must(t, "tp2")}, {"ulysses4", must(t, "ulysses4")}}, tensor.F64)
+	got, err := Needs(in, Grid{Schemes: []Scheme{{"tp2", must(t, "tp2")}, {"ulysses4", must(t, "ulysses4")}}}, tensor.F64)
 	if err != nil || got != want {
 		t.Errorf("needs %d, want %d, %v", got, want, err)
 	}

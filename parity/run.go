@@ -9,9 +9,11 @@ import (
 
 	"heddle/comm"
 	"heddle/compute"
+	"heddle/data"
 	"heddle/model"
 	"heddle/parallel"
 	"heddle/param"
+	"heddle/tensor"
 	"heddle/train"
 )
 
@@ -40,8 +42,9 @@ type RankResult struct {
 type Options struct {
 	On    train.Machine
 	Alter func(*comm.Op) comm.Alteration // plants faults
-	Keep  model.Policy
-	Steps int // timed repetitions; 0: one run, untimed
+	Schedule
+	inOrder bool // units are gathered when they are used, and scattered at once
+	Steps   int  // timed repetitions; 0: one run, untimed
 }
 
 // Gradient runs one batch through a layout and collects the settled gradients of all ranks.
@@ -50,39 +53,17 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.Fits(in.B, in.S, in.Config.MLP), in.Config.Fits(in.S)); err != nil {
+	micro := max(1, o.Accumulate)
+	if in.B%micro != 0 {
+		return nil, fmt.Errorf("parity: batch of %d sequences is not divisible into %d micro-batches", in.B, micro)
+	}
+	if err := errors.Join(s.Fits(in.B/micro, in.S, in.Config.MLP), in.Config.Fits(in.S)); err != nil {
 		return nil, err
 	}
 	res := &Result{Grads: map[string][]float64{}, Ranks: make([]RankResult, s.Mesh.Size())}
 	c := collector{res: res, seen: map[string][]bool{}}
-	err = train.Ranks(s.Mesh, o.On, func(r *train.Rank) error {
-		r.Grp.Meter = comm.NewMeter()
-		r.Grp.Alter(o.Alter)
-		m, err := model.New(in.Config, s, r.Dev, r.Grp)
-		if err != nil {
-			return err
-		}
-		m.Use(o.Keep)
-		if err := m.Shards.Load(in.Weights); err != nil {
-			return err
-		}
-		r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
-		loss, norm := gradient(m, r, in)
-		res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter, Loss: loss, Norm: norm}
-		if !o.On.Dry {
-			c.add(m.Shards, r)
-		}
-		r.Dev.Log, r.Grp.Meter = nil, nil
-		for i := range o.Steps {
-			r.Grp.Barrier("timing", s.Mesh.Every())
-			start := time.Now()
-			gradient(m, r, in)
-			r.Grp.Barrier("timing", s.Mesh.Every())
-			if d := time.Since(start); r.Index == 0 && (i == 0 || d < res.Step) {
-				res.Step = d
-			}
-		}
-		return nil
+	err = o.On.Planned(s.Mesh.Size(), func(on train.Machine) error {
+		return train.Ranks(s.Mesh, on, func(r *train.Rank) error { return c.rank(r, in, s, o, micro, on.Dry) })
 	})
 	if err == nil && !o.On.Dry {
 		err = c.finish(in.Config.Table(s))
@@ -90,13 +71,44 @@ func Gradient(in Input, l parallel.Layout, o Options) (*Result, error) {
 	return res, err
 }
 
-// gradient is one step without the optimiser.
-func gradient(m *model.Model, r *train.Rank, in Input) (loss, norm float64) {
+// rank is one rank's run.
+func (c *collector) rank(r *train.Rank, in Input, s *parallel.Scheme, o Options, micro int, dry bool) error {
+	r.Grp.Meter = comm.NewMeter()
+	r.Grp.Alter(o.Alter)
+	m, err := model.New(in.Config, s, r.Dev, r.Grp)
+	if err != nil {
+		return err
+	}
+	m.Use(o.Recompute)
+	m.Shards.Ahead = !o.inOrder
+	if err := m.Shards.Load(in.Weights); err != nil {
+		return err
+	}
+	r.Dev.Log = &compute.Log{} // of the step: weights are loaded where there is memory only
+	loss, norm := gradient(m, r, in, micro)
+	c.res.Ranks[r.Index] = RankResult{Memory: r.Dev.Memory(), Calls: r.Dev.Log.Calls, Meter: r.Grp.Meter, Loss: loss, Norm: norm}
+	if !dry {
+		c.add(m.Shards, r)
+	}
+	r.Dev.Log, r.Grp.Meter = nil, nil
+	for i := 0; i < o.Steps && !dry; i++ {
+		r.Grp.Barrier("timing", s.Mesh.Every())
+		start := time.Now()
+		gradient(m, r, in, micro)
+		r.Grp.Barrier("timing", s.Mesh.Every())
+		if d := time.Since(start); r.Index == 0 && (i == 0 || d < c.res.Step) {
+			c.res.Step = d
+		}
+	}
+	return nil
+}
+
+// gradient is one step without the optimiser, in micro-batches.
+func gradient(m *model.Model, r *train.Rank, in Input, micro int) (loss, norm float64) {
 	sc := r.Dev.Open()
-	b := m.Put(model.Tokens{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments})
 	m.Shards.ZeroGrads()
-	count := m.Count(b)
-	sum := m.Total(m.Gradients(b, count))
+	sum, count := accumulate(m, r, in, micro)
+	sum = m.Total(sum)
 	r.Dev.At("optimizer", -1)
 	m.Shards.Settle()
 	sq := m.Shards.SquaredNorm()
@@ -104,6 +116,22 @@ func gradient(m *model.Model, r *train.Rank, in Input) (loss, norm float64) {
 	norm = math.Sqrt(r.Dev.Read(sq, 0))
 	r.Dev.Close(sc)
 	return loss, norm
+}
+
+// accumulate adds up the gradients of all micro-batches; it returns the summed loss and the number of labels.
+func accumulate(m *model.Model, r *train.Rank, in Input, micro int) (sum, count tensor.Tensor) {
+	whole := data.Batch{B: in.B, S: in.S, IDs: in.IDs, Labels: in.Labels, Mask: in.Mask, Segments: in.Segments}
+	batches := make([]model.Batch, micro)
+	for i := range batches {
+		b := whole.Shard(i, micro)
+		batches[i] = m.Put(model.Tokens{B: b.B, S: b.S, IDs: b.IDs, Labels: b.Labels, Mask: b.Mask, Segments: b.Segments})
+	}
+	count = m.Count(batches...)
+	sum = m.Gradients(batches[0], count)
+	for _, b := range batches[1:] {
+		r.Dev.AddInto(sum, m.Gradients(b, count))
+	}
+	return sum, count
 }
 
 // collector joins the ranks' pieces of gradients.

@@ -23,7 +23,7 @@ import (
 func agrees(t *testing.T, in Input, name string, ref *Result) {
 	t.Helper()
 	l := must(t, name)
-	on := train.Machine{Type: tensor.F64, Threads: 1}
+	on := train.Machine{Type: tensor.F64, Threads: 1, Poison: true}
 	r, err := Gradient(in, l, Options{On: on})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -35,11 +35,14 @@ func agrees(t *testing.T, in Input, name string, ref *Result) {
 			name, in.Config, in.B, in.S, m.GradErr, m.NormRatio-1, r.Loss, ref.Loss, m.spread)
 	}
 	f := shape(in.Config, in.B, in.S, on.Type)
-	if got, want := r.bytes(), formula.Bytes(f, layout(l)); !maps.Equal(got, want) {
+	if got, want := r.bytes(), formula.Bytes(f, layout(l), formula.Schedule{}); !maps.Equal(got, want) {
 		t.Errorf("%s of %+v: received %v, want %v", name, f, got, want)
 	}
-	if got, want := int64(r.Ranks[0].Memory.Max[compute.Saved]), formula.Saved(f, layout(l)); got != want {
+	if got, want := int64(r.Ranks[0].Memory.Max[compute.Saved]), formula.Saved(f, layout(l), formula.Schedule{}); got != want {
 		t.Errorf("%s of %+v: keeps %d, want %d", name, f, got, want)
+	}
+	if got, want := int64(r.Ranks[0].Memory.Max[compute.Weights]), formula.Weights(f, layout(l)); got != want {
+		t.Errorf("%s of %+v: holds %d bytes of weights, want %d", name, f, got, want)
 	}
 	on.Dry = true
 	d, err := Gradient(in, l, Options{On: on})
@@ -158,7 +161,7 @@ func leavesNothing(t *testing.T, in Input) {
 				}
 				held, peak := r.Dev.Memory().Held, 0
 				for step := range 3 {
-					gradient(m, r, in)
+					gradient(m, r, in, 1)
 					now := r.Dev.Memory()
 					if now.Held != held {
 						return fmt.Errorf("step %d leaves %d bytes behind", step, now.Held-held)
@@ -193,7 +196,7 @@ func recomputes(t *testing.T, family string, in Input) {
 		var first *Result
 		kept := math.MaxInt
 		for _, p := range []model.Policy{{Mode: model.All}, {Mode: model.Selective}, {Mode: model.Full, Every: 2}, {Mode: model.Full}} {
-			r, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32}, Keep: p})
+			r, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32}, Schedule: Schedule{Recompute: p}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +211,7 @@ func recomputes(t *testing.T, family string, in Input) {
 			} else {
 				kept = n
 			}
-			d, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32, Dry: true}, Keep: p})
+			d, err := Gradient(in, must(t, scheme), Options{On: train.Machine{Type: tensor.F32, Dry: true}, Schedule: Schedule{Recompute: p}})
 			if err != nil {
 				t.Fatal(err)
 			}

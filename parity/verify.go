@@ -2,17 +2,9 @@ package parity
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"path/filepath"
-	"sort"
-	"strings"
 	"sync"
 
-	"heddle/checkpoint/pretrained"
-	"heddle/checkpoint/safetensors"
 	"heddle/model"
-	"heddle/model/hf"
 	"heddle/optim"
 	"heddle/parallel"
 	"heddle/param"
@@ -39,6 +31,7 @@ type Verification struct {
 	After    TensorError   `json:"worst_weight"` // over elements whose first gradient is at least 1e-5 of the model's largest
 	Rest     float64       `json:"rest_abs"`     // largest absolute difference of the other elements after three steps
 	Share    float64       `json:"share"`        // of elements that After is over
+	Steps    bool          `json:"steps"`        // the folder has gradients and three steps, not logits and loss alone
 	Tensors  []TensorError `json:"tensors"`
 }
 
@@ -48,6 +41,10 @@ const (
 	limitF64, limitAfterF64 = 2e-6, 5e-6
 	limitF32, limitAfterF32 = 1e-5, 2e-5
 	limitRest               = 1e-3
+
+	// bf16 has 8 bits: one rounding of an activation is 2⁻⁹ of it, and the worst element of a gradient has gone through tens of them, most of a size with the
+	// tensor's largest. After three steps of Adam an element whose gradient's sign is noise is off by as much as the steps are long, 3e-3 of lr 1e-3 each.
+	limitBF16, limitAfterBF16 = 8e-2, 8e-3
 )
 
 // Errors are v's errors by class.
@@ -62,6 +59,8 @@ func (v *Verification) Within(limit float64) bool {
 	case limit != 0:
 	case v.DType == "f32":
 		limit, after, rest = limitF32, limitAfterF32, limitRest
+	case v.DType == "bf16":
+		limit, after, rest = limitBF16, limitAfterBF16, limitAfterBF16
 	default:
 		limit, after, rest = limitF64, limitAfterF64, limitRest
 	}
@@ -69,8 +68,8 @@ func (v *Verification) Within(limit float64) bool {
 }
 
 // Verify runs the model of a golden folder under a layout and compares logits, loss, gradients, their norm, and losses and
-// weights of three AdamW steps with the folder's expected.safetensors.
-func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error) {
+// weights of three AdamW steps with the folder's expected.safetensors; logits and loss alone where it has no more.
+func Verify(dir string, l parallel.Layout, on train.Machine) (*Verification, error) {
 	g, err := openPeer(dir)
 	if err != nil {
 		return nil, err
@@ -84,10 +83,13 @@ func Verify(dir string, l parallel.Layout, t tensor.DType) (*Verification, error
 		return nil, err
 	}
 	got := &answers{grads: map[string][]float64{}, after: map[string][]float64{}, logits: make([]float64, g.b*g.s*g.cfg.Vocab)}
-	if err := train.Ranks(s.Mesh, train.Machine{Type: t}, func(r *train.Rank) error { return got.rank(r, g, s) }); err != nil {
+	err = on.Planned(s.Mesh.Size(), func(on train.Machine) error {
+		return train.Ranks(s.Mesh, on, func(r *train.Rank) error { return got.rank(r, g, s) })
+	})
+	if err != nil {
 		return nil, err
 	}
-	v := &Verification{Dir: dir, Layout: l.Name(), DType: t.String()}
+	v := &Verification{Dir: dir, Layout: l.Name(), DType: on.Type.String(), Steps: g.steps}
 	return v, g.judge(v, got)
 }
 
@@ -99,89 +101,6 @@ func PeerSchemes(dir string, names []string) ([]Scheme, error) {
 	}
 	defer g.close()
 	return Schemes(names, g.cfg, g.b, g.s)
-}
-
-// peer is an open golden folder.
-type peer struct {
-	dir    string
-	cfg    model.Config
-	b, s   int
-	ids    []int32
-	labels []int32
-	mask   []float32
-	model  *pretrained.Model
-	file   *safetensors.File
-}
-
-func openPeer(dir string) (p *peer, err error) {
-	p = &peer{dir: dir}
-	if p.model, err = pretrained.Open(dir); err != nil {
-		return nil, err
-	}
-	if p.cfg, err = model.FromHF(p.model.Config); err != nil {
-		p.model.Close()
-		return nil, err
-	}
-	if p.file, err = safetensors.Open(filepath.Join(dir, "expected.safetensors")); err != nil {
-		p.model.Close()
-		return nil, err
-	}
-	if err := p.batch(); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *peer) close() {
-	p.model.Close()
-	p.file.Close()
-}
-
-func (p *peer) batch() error {
-	ids, err := p.ints("input_ids")
-	if err != nil {
-		return err
-	}
-	labels, err := p.ints("labels")
-	if err != nil {
-		return err
-	}
-	t, err := p.file.Tensor("input_ids")
-	if err != nil {
-		return err
-	}
-	if len(t.Shape) != 2 || len(labels) != len(ids) {
-		return fmt.Errorf("parity: %s: input_ids is %v with %d labels, want [B, S] with as many labels", p.dir, t.Shape, len(labels))
-	}
-	p.b, p.s = t.Shape[0], t.Shape[1]
-	for i, l := range labels {
-		on := float32(1)
-		if l < 0 {
-			on = 0
-		}
-		if ids[i] < 0 || int(ids[i]) >= p.cfg.Vocab || int(l) >= p.cfg.Vocab {
-			return fmt.Errorf("parity: %s: token %d or label %d is outside the vocabulary of %d", p.dir, ids[i], l, p.cfg.Vocab)
-		}
-		p.ids, p.labels, p.mask = append(p.ids, int32(ids[i])), append(p.labels, int32(l)), append(p.mask, on)
-	}
-	return nil
-}
-
-func (p *peer) ints(name string) ([]int64, error) {
-	t, err := p.file.Tensor(name)
-	if err != nil {
-		return nil, err
-	}
-	return t.Int64s()
-}
-
-func (p *peer) floats(name string) ([]float64, error) {
-	t, err := p.file.Tensor(name)
-	if err != nil {
-		return nil, err
-	}
-	return t.Float64s()
 }
 
 // answers are ours, whole.
@@ -208,6 +127,12 @@ func (a *answers) rank(r *train.Rank, p *peer, s *parallel.Scheme) error {
 	}
 	b := m.NewBatch(p.b, p.s, p.ids, p.labels, p.mask)
 	a.keepLogits(r, p, s, m.Logits(b))
+	if !p.steps {
+		if loss := r.Dev.Read(m.Total(m.Loss(b)), 0) / r.Dev.Read(m.Count(b), 1); r.Index == 0 {
+			a.losses[0] = loss
+		}
+		return nil
+	}
 	opt := optim.New(peerSteps(), r.Dev, m.Shards)
 	for i := range a.losses {
 		sc := r.Dev.Open()
@@ -258,119 +183,4 @@ func (a *answers) keep(into map[string][]float64, r *train.Rank, m *model.Model,
 			}
 		})
 	}
-}
-
-// stored puts our parameters together as the peer's tensors: gpt2 keeps q, k and v in one.
-func (p *peer) stored(ours map[string][]float64) (map[string][]float64, error) {
-	out := map[string][]float64{}
-	for _, x := range p.model.Params {
-		if out[x.Name] == nil {
-			n := 1
-			for _, d := range x.Stored {
-				n *= d
-			}
-			out[x.Name] = make([]float64, n)
-		}
-		if ours[x.Ours()] == nil {
-			return nil, fmt.Errorf("parity: the model has no parameter %s (%s)", x.Ours(), x.Name)
-		}
-		hf.Scatter(x, out[x.Name], ours[x.Ours()])
-	}
-	return out, nil
-}
-
-func (p *peer) judge(v *Verification, got *answers) error {
-	var err error
-	if got.grads, err = p.stored(got.grads); err != nil {
-		return err
-	}
-	if got.after, err = p.stored(got.after); err != nil {
-		return err
-	}
-	logits, err := p.floats("logits")
-	if err != nil {
-		return err
-	}
-	loss, err := p.floats("loss")
-	if err != nil {
-		return err
-	}
-	losses, err := p.floats("adamw_losses")
-	if err != nil {
-		return err
-	}
-	norm, err := p.floats("grad_norm")
-	if err != nil {
-		return err
-	}
-	v.Logits, v.Loss, v.Losses, v.GradNorm = relative(got.logits, logits), relative(got.losses[:1], loss), relative(got.losses[:], losses), relative([]float64{got.norm}, norm)
-	grads := map[string][]float64{}
-	top := 0.0
-	for name := range got.grads {
-		if grads[name], err = p.floats("grad." + name); err != nil {
-			return err
-		}
-		top = max(top, largest(grads[name]))
-		e := TensorError{"grad." + name, relative(got.grads[name], grads[name])}
-		v.Tensors = append(v.Tensors, e)
-		if e.Error > v.Grad.Error {
-			v.Grad = e
-		}
-	}
-	if err := p.judgeWeights(v, got, grads, 1e-5*top); err != nil {
-		return err
-	}
-	sort.Slice(v.Tensors, func(i, j int) bool { return strings.Compare(v.Tensors[i].Name, v.Tensors[j].Name) < 0 })
-	return nil
-}
-
-// judgeWeights compares stepped weights where the first gradient is large enough for Adam not to amplify its noise.
-func (p *peer) judgeWeights(v *Verification, got *answers, grads map[string][]float64, floor float64) error {
-	clear, all := 0, 0
-	for name, a := range got.after {
-		b, err := p.floats("after3." + name)
-		if err != nil {
-			return err
-		}
-		diff, scale := 0.0, largest(b)
-		for i, g := range grads[name] {
-			d := math.Abs(a[i] - b[i])
-			if all++; math.Abs(g) >= floor {
-				clear++
-				diff = max(diff, d)
-			} else {
-				v.Rest = max(v.Rest, d)
-			}
-		}
-		e := TensorError{"after3." + name, diff / scale}
-		v.Tensors = append(v.Tensors, e)
-		if e.Error > v.After.Error {
-			v.After = e
-		}
-	}
-	v.Share = float64(clear) / float64(all)
-	return nil
-}
-
-// relative is max|a−b| ÷ max|b|, infinite where sizes differ.
-func relative(a, b []float64) float64 {
-	if len(a) != len(b) || len(b) == 0 {
-		return math.Inf(1)
-	}
-	d := 0.0
-	for i := range a {
-		if math.IsNaN(a[i]) {
-			return math.Inf(1)
-		}
-		d = max(d, math.Abs(a[i]-b[i]))
-	}
-	return d / largest(b)
-}
-
-func largest(x []float64) float64 {
-	m := 0.0
-	for _, v := range x {
-		m = max(m, math.Abs(v))
-	}
-	return m
 }

@@ -27,8 +27,9 @@ type Builder struct {
 	roles    []RoleInfo
 	role     string // being written
 	cached   map[Op]operand
-	descs    map[int32]described // descriptors, by register
 	spliced  int
+	descs    map[int32]described // descriptors, by register
+	shifted  bool
 	faults   []error
 }
 
@@ -74,7 +75,7 @@ func (k *Builder) Build() (*Entry, error) {
 	}
 	e := &Entry{
 		Name: k.name, Params: k.params, Threads: k.threads, Cluster: k.cluster, SharedBytes: k.bytes, Registers: launchRegisters(k.threads),
-		Body: &Block{Nodes: append(append([]Node{}, k.prologue.Nodes...), k.body.Nodes...)}, Counts: k.counts, Bars: k.bars, Roles: k.roles, Regions: k.shared, Spliced: k.spliced, k: k,
+		Body: &Block{Nodes: append(append([]Node{}, k.prologue.Nodes...), k.body.Nodes...)}, Counts: k.counts, Bars: k.bars, Roles: k.roles, Regions: k.shared, Spliced: k.spliced, Shifted: k.shifted, k: k,
 	}
 	e.Target = e.target()
 	k.verify(e)

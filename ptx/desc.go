@@ -61,6 +61,10 @@ func (d DescLayout) Fields() uint64 {
 // all rows of an operand be consecutive rows of one tensor.
 func (k *Builder) SpliceB(rows int) { k.spliced = rows }
 
+// ShiftB says that operand B of the kernel's products may lie elsewhere along K than A does: one of several matrices behind each other. Without it the emulator insists
+// that the operands meet.
+func (k *Builder) ShiftB() { k.shifted = true }
+
 // Desc is the descriptor of the tile at a, which must start on a boundary of the swizzle's pattern (8 rows). Build compares it with what a's region is said to
 // hold (SharedTile) and with how wgmma reads it; a launch compares it with the tensor maps that fill the region.
 func (k *Builder) Desc(a SAddr, d DescLayout) Desc {

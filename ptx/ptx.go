@@ -46,8 +46,9 @@ type Entry struct {
 	Bars    map[int]string  // barrier names by offset in shared memory
 	Roles   []RoleInfo
 	Regions []Region // of shared memory
-	fills   []fill   // tensor maps that bring operands of wgmma
 	Spliced int      // what Builder.SpliceB said
+	fills   []fill   // tensor maps that bring operands of wgmma
+	Shifted bool     // what Builder.ShiftB said
 	k       *Builder
 }
 

@@ -119,6 +119,13 @@ func (k *Builder) ClusterSync() {
 // SyncCTA waits for all threads of the CTA: named barrier 0.
 func (k *Builder) SyncCTA() { k.BarSync(k.U32(0), k.threads) }
 
+// Same is x of the warp's first lane, where the author knows that every thread of a group of the given level has the same x: read from memory that nobody writes.
+func (v U32) Same(l Level) U32 {
+	r := v.Shuffle(U32{immediate(v.k, 0)})
+	r.level = max(r.level, l)
+	return r
+}
+
 // Shl shifts left by a constant.
 func (v U32) Shl(n int) U32 { return v.ShlBy(U32{immediate(v.k, n)}) }
 

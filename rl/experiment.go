@@ -74,12 +74,12 @@ func (r *Result) join() {
 		r.Supervised, r.More, r.GRPO = r.Supervised+x.Supervised/n, r.More+x.More/n, r.GRPO+x.GRPO/n
 		gain, over = append(gain, x.GRPO-x.Supervised), append(over, x.GRPO-x.More)
 	}
-	r.Gain, r.GainLow, r.GainHigh = interval(gain)
-	r.OverMore, r.OverLow, r.OverHigh = interval(over)
+	r.Gain, r.GainLow, r.GainHigh = Interval(gain)
+	r.OverMore, r.OverLow, r.OverHigh = Interval(over)
 }
 
-// interval is the mean with Student's 95 % interval; one value has none, and gets its own.
-func interval(x []float64) (mean, lo, hi float64) {
+// Interval is the mean with Student's 95 % interval; one value has none, and gets its own.
+func Interval(x []float64) (mean, lo, hi float64) {
 	n := float64(len(x))
 	for _, v := range x {
 		mean += v / n

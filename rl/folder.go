@@ -31,7 +31,7 @@ func Create(path, config string, args []string) (*Folder, error) {
 	f := &Folder{Path: path, start: time.Now()}
 	host, _ := os.Hostname()
 	env := map[string]any{"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(), "host": host, "args": args, "start": f.start.UTC().Format(time.RFC3339)}
-	if err := f.write("config.yaml", func(w io.Writer) error { _, err := io.WriteString(w, config); return err }); err != nil {
+	if err := f.Write("config.yaml", func(w io.Writer) error { _, err := io.WriteString(w, config); return err }); err != nil {
 		return nil, err
 	}
 	if err := f.json("env.json", env); err != nil {
@@ -42,7 +42,8 @@ func Create(path, config string, args []string) (*Folder, error) {
 	return f, err
 }
 
-func (f *Folder) write(name string, fill func(io.Writer) error) error {
+// Write writes a file of the folder, whole or not at all.
+func (f *Folder) Write(name string, fill func(io.Writer) error) error {
 	if err := atomicfile.Write(atomicfile.OS{}, filepath.Join(f.Path, name), fill); err != nil {
 		return fmt.Errorf("rl: %w", err)
 	}
@@ -50,7 +51,7 @@ func (f *Folder) write(name string, fill func(io.Writer) error) error {
 }
 
 func (f *Folder) json(name string, v any) error {
-	return f.write(name, func(w io.Writer) error {
+	return f.Write(name, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(v)

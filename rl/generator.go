@@ -90,8 +90,9 @@ type Draw struct {
 
 // Start is a prompt, and the completion's first tokens where it is to go on from there.
 type Start struct {
-	Prompt tasks.Prompt
-	Prefix []int32
+	Prompt  tasks.Prompt
+	Prefix  []int32
+	Streams []uint64 // of its completions; nil: Draw.Streams and Draw.Group say
 }
 
 // Starts are prompts without prefixes.
@@ -128,7 +129,7 @@ func (g *Generator) Generate(ctx context.Context, d Draw) (*Drawn, error) {
 			out.TooLong++
 			continue
 		}
-		groups[i] = &Group{Prompt: p, IDs: ids, Prefix: s.Prefix}
+		groups[i] = &Group{Prompt: p, IDs: ids, Prefix: s.Prefix, start: i}
 	}
 	if err := g.run(ctx, d, groups, &out.Bill); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (g *Generator) run(ctx context.Context, d Draw, groups []*Group, bill *samp
 	for w := range shares {
 		lo, hi := w*len(groups)/len(g.workers), (w+1)*len(groups)/len(g.workers)
 		var err error
-		if shares[w], err = g.share(g.workers[w], d, groups[lo:hi], lo); err != nil {
+		if shares[w], err = g.share(g.workers[w], d, groups[lo:hi]); err != nil {
 			return err
 		}
 	}
@@ -198,7 +199,7 @@ type share struct {
 	err    error
 }
 
-func (g *Generator) share(dec Decoder, d Draw, groups []*Group, first int) (*share, error) {
+func (g *Generator) share(dec Decoder, d Draw, groups []*Group) (*share, error) {
 	s := &share{more: true, most: d.MaxTokens}
 	o := sample.Options{MaxTokens: d.MaxTokens, Temperature: d.Temperature, Seed: d.Seed, Stop: []int32{g.codec.End()}, Batch: g.batch, Top: d.Top, Hidden: d.Hidden}
 	o.Hook = func(st *sample.State) (a sample.Action) {
@@ -216,13 +217,15 @@ func (g *Generator) share(dec Decoder, d Draw, groups []*Group, first int) (*sha
 		return nil, err
 	}
 	s.gen = gen
-	for i, x := range groups {
+	for _, x := range groups {
 		if x == nil {
 			continue
 		}
-		p := sample.Prompt{IDs: x.IDs}
+		p := sample.Prompt{IDs: x.IDs, Streams: d.Starts[x.start].Streams}
 		for k := range d.Group {
-			p.Streams = append(p.Streams, d.Streams+uint64((first+i)*d.Group+k))
+			if d.Starts[x.start].Streams == nil {
+				p.Streams = append(p.Streams, d.Streams+uint64(x.start*d.Group+k))
+			}
 		}
 		if err := gen.Add(p); err != nil {
 			return nil, err
@@ -251,7 +254,7 @@ func (s *share) collect() {
 			if q.End == sample.ByHook && s.most > 0 && len(g.Prefix)+len(q.Tokens) >= s.most {
 				q.End = sample.ByLength
 			}
-			g.Rollouts = append(g.Rollouts, &Rollout{Tokens: q.Tokens, End: q.End, Lost: tasks.Kept})
+			g.Rollouts = append(g.Rollouts, &Rollout{Stream: q.Stream, Tokens: q.Tokens, End: q.End, Lost: tasks.Kept})
 		}
 	}
 }

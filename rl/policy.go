@@ -86,3 +86,64 @@ func (p *Policy) Draw(ctx context.Context, d Draw) (*Drawn, error) {
 	_, err = score(ctx, p.Problem.Task, p.Problem.Codec, out.Groups, max(1, p.cfg.Reinforce.Verifiers))
 	return out, err
 }
+
+// Trainer reinforces the policy from where it stands, under another configuration of reinforcement where c is not nil. Close it.
+func (p *Policy) Trainer(c *Reinforce) (*Trainer, error) {
+	cfg := p.cfg
+	if c != nil {
+		cfg.Reinforce = *c
+	}
+	return NewTrainer(&cfg, p.Problem, p.Weights)
+}
+
+// Config is the policy's.
+func (p *Policy) Config() Config { return p.cfg }
+
+// Measure is the success of weights on held-out prompts.
+func (p *Policy) Measure(ctx context.Context, weights map[string][]float32) (float64, error) {
+	before, version := p.Weights, p.gen.Version
+	if err := p.Use(weights, version+1); err != nil {
+		return 0, err
+	}
+	d, err := p.Draw(ctx, Draw{Starts: Starts(p.HeldOut), Group: p.cfg.Eval.Samples, Seed: p.cfg.Seed + 3})
+	if err != nil {
+		return 0, err
+	}
+	right, all := 0, 0
+	for _, g := range d.Groups {
+		right, all = right+g.Successes(), all+len(g.Rollouts)
+	}
+	return float64(right) / float64(max(1, all)), p.Use(before, version)
+}
+
+// Prompts are n that the policy may learn from: none is held out.
+func (p *Policy) Prompts(n int) (out []tasks.Prompt) {
+	seen := map[string]bool{}
+	for i := uint64(0); len(out) < n && i < uint64(40*n); i++ {
+		q := p.Problem.Task.Prompt(tasks.Draw{Seed: p.cfg.Seed + 5, Index: i, Level: int(i) % p.Problem.Task.Levels()})
+		if !seen[q.ID] {
+			seen[q.ID] = true
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// Reinforce lets the policy learn for some steps: what is drawn from then on is a later version's.
+func (p *Policy) Reinforce(ctx context.Context, steps int) error {
+	t, err := p.Trainer(nil)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for range steps {
+		if _, err := t.Step(ctx); err != nil {
+			return err
+		}
+	}
+	w, err := t.Weights()
+	if err != nil {
+		return err
+	}
+	return p.Use(w, t.Steps)
+}

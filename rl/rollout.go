@@ -8,6 +8,7 @@ import (
 
 // Rollout is one completion and what its verifier said.
 type Rollout struct {
+	Stream uint64         `json:"stream"` // of the random numbers
 	Tokens []sample.Token `json:"tokens"` // with log-probability, entropy and the version of the weights, of each
 	End    sample.End     `json:"end"`
 	Text   string         `json:"text"`
@@ -29,6 +30,8 @@ type Group struct {
 	IDs      []int32      `json:"ids"`              // of the prompt, and of the prefix where there is one
 	Prefix   []int32      `json:"prefix,omitempty"` // first tokens of every completion, drawn before
 	Rollouts []*Rollout   `json:"rollouts"`
+
+	start int // index in the draw
 }
 
 // Successes is how many are right.

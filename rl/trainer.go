@@ -15,7 +15,8 @@ import (
 
 // Trainer reinforces a policy: a round of rollouts is drawn, judged and learned from, again and again.
 type Trainer struct {
-	Steps uint64 // rounds learned from: the version of the weights
+	Steps uint64    // rounds learned from: the version of the weights
+	Treat Treatment // nil: none
 
 	cfg     *Config
 	problem Problem
@@ -76,6 +77,10 @@ type StepReport struct {
 	Draws    int          `json:"draws"`
 	Equal    int          `json:"equal"`
 }
+
+// Treatment acts on rollouts before they are judged and learned from: it may replace them, or add some to their groups. again draws more, with streams that
+// no other draw of the run has; every token that it drew belongs on the bill of d.
+type Treatment func(ctx context.Context, d *Drawn, again func(context.Context, Draw) (*Drawn, error)) error
 
 // NewTrainer starts from weights; the optimiser is fresh. Close it.
 func NewTrainer(c *Config, p Problem, weights map[string][]float32) (*Trainer, error) {
@@ -140,6 +145,9 @@ func (t *Trainer) Step(ctx context.Context) (StepReport, error) {
 	return t.learn(r)
 }
 
+// treated is beyond the streams of all rounds.
+const treated = 1 << 48
+
 // attempts is how often a round is drawn anew when generation fails.
 const attempts = 3
 
@@ -184,7 +192,13 @@ func (t *Trainer) drawOnce(ctx context.Context, first uint64, between func() err
 		d.Starts = append(d.Starts, Start{Prompt: t.problem.Task.Prompt(tasks.Draw{Seed: t.cfg.Seed, Index: first + i, Level: int(first+i) % levels})})
 	}
 	for range attempts {
-		if drawn, err = t.gen.Generate(ctx, d); err == nil || ctx.Err() != nil {
+		if drawn, err = t.gen.Generate(ctx, d); err == nil && t.Treat != nil {
+			err = t.Treat(ctx, drawn, func(ctx context.Context, more Draw) (*Drawn, error) {
+				more.Streams, more.MaxTokens, more.Seed, more.Between = treated+d.Streams, d.MaxTokens, d.Seed, between
+				return t.gen.Generate(ctx, more)
+			})
+		}
+		if err == nil || ctx.Err() != nil {
 			return drawn, err
 		}
 	}

@@ -219,7 +219,7 @@ func TestCompletionsDoNotDependOnWorkers(t *testing.T) {
 			t.Errorf("%d workers: other completions", workers)
 		}
 		first := want[0].Rollouts[0].Tokens
-		again, err := g.Generate(context.Background(), Draw{Starts: []Start{{prompts[0], []int32{first[0].ID}}}, Group: 1, MaxTokens: tr.problem.Tokens - 1, Temperature: 1, Seed: 4})
+		again, err := g.Generate(context.Background(), Draw{Starts: []Start{{Prompt: prompts[0], Prefix: []int32{first[0].ID}}}, Group: 1, MaxTokens: tr.problem.Tokens, Temperature: 1, Seed: 4})
 		if err != nil || fmt.Sprint(tokens(again.Groups)) != fmt.Sprint([][]sample.Token{first[1:]}) {
 			t.Errorf("%d workers: from its first token on: %v, want %v; %v", workers, tokens(again.Groups), first[1:], err)
 		}
@@ -296,7 +296,7 @@ func TestStudent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	covered := 0
 	for range 2000 {
-		_, lo, hi := interval([]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
+		_, lo, hi := Interval([]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
 		if lo <= 0 && hi >= 0 {
 			covered++
 		}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"heddle/internal/mangle"
 )
 
 func TestReadingWhatWasWritten(t *testing.T) {
@@ -347,6 +349,29 @@ func TestSpecialsInFrontKeepTheirIDs(t *testing.T) {
 	if err != nil || !bytes.Equal(again.JSON(), src) {
 		t.Errorf("reading what was written: %v", err)
 	}
+}
+
+// Broken copies of sound files: an error or a tokenizer that encodes, never a panic. Seeds are the ends of a file whose vocabulary holds all bytes
+// already.
+func TestMangledTokenizersDoNotPanic(t *testing.T) {
+	var vocab strings.Builder
+	table := runes()
+	for i, s := range byteTokens() {
+		vocab.WriteString(comma(i) + quote(visible(s, &table)) + ":" + strconv.Itoa(i))
+	}
+	head := `{"pre_tokenizer": {"type": "ByteLevel"}, "model": {"vocab": {` + vocab.String()
+	seeds := [][]byte{
+		[]byte(`, "ab": 256}, "merges": ["a b"]}}`),
+		[]byte(`, "ab": 256, "abab": 257}, "merges": [["a", "b"], ["ab", "ab"]]}, "added_tokens": [{"id": 258, "content": "\ud83d\ude00"}], "normalizer": {"type": "NFC"}}`),
+		[]byte(`}, "merges": []}, "decoder": null, "padding": {"a": [1.5e3, true, null]}}`),
+	}
+	text := []byte("func main() {} <|endoftext|> 世界 \xff abab 😀")
+	mangle.Run(t, seeds, func(in []byte) {
+		tok, err := Parse(append([]byte(head), in...))
+		if err == nil {
+			tok.Encode(nil, text)
+		}
+	})
 }
 
 // FuzzParse puts three pieces into a file that holds all bytes already, which random changes of a whole file would hardly ever leave intact; with the first

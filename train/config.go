@@ -28,7 +28,8 @@ type Config struct {
 	Accumulate int          `yaml:"accumulate" json:"accumulate"` // micro-batches of a step
 	Steps      int          `yaml:"steps" json:"steps"`
 	Seed       uint64       `yaml:"seed" json:"seed"`
-	DType      string       `yaml:"dtype" json:"dtype"`             // f32 or f64
+	DType      string       `yaml:"dtype" json:"dtype"`             // f32 or f64; bf16, with float32 weights and sums, on a GPU
+	Device     string       `yaml:"device" json:"device"`           // cpu, or the GPU that all ranks share: cuda, cuda:1
 	EvalEvery  int          `yaml:"eval_every" json:"eval_every"`   // steps between evaluations; 0: at the end only
 	EvalBytes  int64        `yaml:"eval_bytes" json:"eval_bytes"`   // of held-out text, whole files, to evaluate on; 0: all of it
 	Samples    int          `yaml:"samples" json:"samples"`         // tokens of each sample at the end; 0: none
@@ -58,7 +59,7 @@ func Default() Config {
 		Optim:     optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, Clip: 1},
 		Schedule:  optim.Schedule{Peak: 8e-3, Floor: 0.1, Warmup: 20},
 		Recompute: model.Policy{Mode: model.Selective, Every: 1},
-		Seq:       256, Batch: 8, Accumulate: 1, Steps: 360, Seed: 1, DType: "f32", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
+		Seq:       256, Batch: 8, Accumulate: 1, Steps: 360, Seed: 1, DType: "f32", Device: "cpu", EvalBytes: 256 << 10, Samples: 64, TraceSteps: 2, SaveEvery: 100, Keep: 2,
 	}
 }
 
@@ -75,8 +76,10 @@ func (c *Config) Check() (*parallel.Scheme, error) {
 		}
 	}
 	switch {
-	case c.DType != "f32" && c.DType != "f64":
-		return nil, fmt.Errorf("train: dtype is %q, want f32 or f64", c.DType)
+	case c.Device == "cpu" && c.DType != "f32" && c.DType != "f64":
+		return nil, fmt.Errorf("train: dtype is %q, want f32 or f64 on a CPU", c.DType)
+	case c.Device != "cpu" && c.DType != "f32" && c.DType != "bf16":
+		return nil, fmt.Errorf("train: dtype is %q, want f32 or bf16 on device %s", c.DType, c.Device)
 	case c.Batch*c.Seq > mostTokens:
 		return nil, fmt.Errorf("train: a batch of %d sequences of %d tokens, want at most %d tokens in all; hint: more steps of a smaller batch", c.Batch, c.Seq, mostTokens)
 	case c.Batch%c.Accumulate != 0:

@@ -163,7 +163,11 @@ func (f *Folder) model(j *Job, r *Result) error {
 		return fmt.Errorf("train: %w", err)
 	}
 	return atomicfile.Folder(atomicfile.OS{}, filepath.Join(f.Path, "model"), func(dir string) error {
-		if err := pretrained.Write(dir, j.hf(), safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
+		config, err := j.hf()
+		if err != nil {
+			return err
+		}
+		if err := pretrained.Write(dir, config, safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
 			return err
 		}
 		return j.tokens(dir)
@@ -172,7 +176,11 @@ func (f *Folder) model(j *Job, r *Result) error {
 
 // about writes what a checkpoint's weights need to be read by other programs: config.json and the tokenizer's files, in Hugging Face's form.
 func (j *Job) about(dir string) error {
-	text, err := j.hf().Encode()
+	config, err := j.hf()
+	if err != nil {
+		return err
+	}
+	text, err := config.Encode()
 	if err != nil {
 		return err
 	}
@@ -183,12 +191,29 @@ func (j *Job) about(dir string) error {
 }
 
 // hf is the model as config.json describes it.
-func (j *Job) hf() hf.Config {
+func (j *Job) hf() (hf.Config, error) {
 	config := j.Config.Model.ToHF(j.Config.Seq)
-	if end, ok := j.Tokenizer.Separator(); ok {
-		config.EOS = []int{int(end)} // what the model was trained to predict after a document
+	err := j.ends(&config)
+	return config, err
+}
+
+// ends says which tokens begin and end a text: what the model that the run started from said, else the separator, which the
+// model was trained to predict after a document.
+func (j *Job) ends(c *hf.Config) error {
+	if j.Config.Init != "" {
+		p, err := pretrained.Open(j.Config.Init)
+		if err != nil {
+			return err
+		}
+		c.BOS, c.EOS = p.Config.BOS, p.Config.EOS
+		if err := p.Close(); err != nil || len(c.EOS) > 0 {
+			return err
+		}
 	}
-	return config
+	if end, ok := j.Tokenizer.Separator(); ok {
+		c.EOS = []int{int(end)}
+	}
+	return nil
 }
 
 // tokens writes tokenizer.json and tokenizer_config.json.

@@ -22,6 +22,8 @@ type Job struct {
 	Eval      *data.Eval
 
 	Checkpoints Checkpoints
+	Ranges      Ranges                         // nil: no profiler is told of steps, phases and layers
+	Fleet       func(ranks int) (Fleet, error) // of Config.Device; nil: the CPU
 }
 
 // Invalid marks an error in configuration or data, found before anything was written.
@@ -90,20 +92,28 @@ func (j *Job) learn() (err error) {
 
 // dtype is the type of weights and activations.
 func (c *Config) dtype() tensor.DType {
-	if c.DType == "f64" {
+	switch c.DType {
+	case "f64":
 		return tensor.F64
+	case "bf16":
+		return tensor.BF16
 	}
 	return tensor.F32
 }
 
-// DryRun runs one step of the job on the machine that only counts, and returns every rank's memory.
-func DryRun(c Config) ([]compute.Memory, error) {
+// blank is a batch of the run's shape.
+func (c *Config) blank() *data.Batch {
 	n := c.Batch * c.Seq
 	b := &data.Batch{B: c.Batch, S: c.Seq, IDs: make([]int32, n), Labels: make([]int32, n), Mask: make([]float32, n)}
 	if c.Documents {
 		b.Segments = make([]int32, n)
 	}
-	t, err := Try(c, Machine{Dry: true}, []*data.Batch{b}, nil)
+	return b
+}
+
+// DryRun runs one step of the job on the machine that only counts, and returns every rank's memory.
+func DryRun(c Config) ([]compute.Memory, error) {
+	t, err := Try(c, Machine{Dry: true}, []*data.Batch{c.blank()}, nil)
 	if _, ok := errors.AsType[*Invalid](err); ok {
 		return nil, err
 	}

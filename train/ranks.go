@@ -24,12 +24,66 @@ import (
 
 // Machine is what the ranks of a run compute on.
 type Machine struct {
-	Type     tensor.DType              // of weights and activations: F32 or F64
-	Dry      bool                      // count, do not compute
-	Threads  int                       // of one rank; 0: cores ÷ ranks, at least 1
-	Deadline time.Duration             // of a collective; 0: 30 s
-	Wrap     func(comm.Leaf) comm.Leaf // tests: between group and leaf
-	Sim      *local.Sim                // tests: ranks take turns, as a seed says; nil: they run as they like
+	Type     tensor.DType                   // of weights and activations: F32 or F64; BF16 on GPUs
+	Dry      bool                           // count, do not compute
+	Threads  int                            // of one rank; 0: cores ÷ ranks, at least 1
+	Deadline time.Duration                  // of a collective; 0: 30 s
+	Fleet    func(ranks int) (Fleet, error) // what the ranks compute on; nil: the CPU
+	seat     func(rank int) (Seat, error)   // of a fleet that has started
+	Wrap     func(comm.Leaf) comm.Leaf      // tests: between group and leaf
+	Poison   bool                           // tests: memory is NaN until it is written and once it is freed
+	Sim      *local.Sim                     // tests: ranks take turns, as a seed says; nil: they run as they like
+}
+
+// Fleet is a machine that lays memory out before it computes: body runs once on every rank's Plan, and then on its Seat.
+type Fleet interface {
+	Plan(rank int) compute.Leaf
+	Start() error // once all ranks have planned
+	Seat(rank int) (Seat, error)
+	End() error
+}
+
+// Planned runs body on a machine that only counts, then on the one that on is, whose memory is what was counted. Without a fleet it is one run. What body does
+// beside computing it must do where its machine is not dry.
+func (on Machine) Planned(ranks int, body func(Machine) error) (err error) {
+	if on.Fleet == nil || on.Dry {
+		return body(on)
+	}
+	f, err := on.Fleet(ranks)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.End()) }()
+	plan := Machine{Type: on.Type, Dry: true, seat: func(rank int) (Seat, error) { return Seat{Leaf: f.Plan(rank)}, nil }}
+	if err := body(plan); err != nil {
+		return err
+	}
+	if err := f.Start(); err != nil {
+		return err
+	}
+	on.Fleet, on.seat = nil, f.Seat
+	return body(on)
+}
+
+// Seat is what one rank computes on. It is made, used and closed by the rank's own goroutine.
+type Seat struct {
+	Leaf  compute.Leaf
+	Mover local.Mover
+	Close func() error
+}
+
+// seat is the rank's machine.
+func (on Machine) take(rank, threads int) (Seat, error) {
+	switch {
+	case on.seat != nil:
+		return on.seat(rank)
+	case on.Dry:
+		return Seat{Leaf: dry.Leaf{}}, nil
+	case on.Fleet != nil:
+		return Seat{}, errors.New("train: a fleet that has not planned; hint: Machine.Planned")
+	}
+	pool := blas.NewPool(threads)
+	return Seat{Leaf: on.cpu(pool), Close: func() error { pool.Close(); return nil }}, nil
 }
 
 // Rank is one rank's machine and group.
@@ -44,7 +98,11 @@ type Rank struct {
 func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 	if on.Dry {
 		for r := range m.Size() {
-			dev := compute.New(m, r, on.Type, dry.Leaf{})
+			seat, err := on.take(r, 0)
+			if err != nil {
+				return err
+			}
+			dev := compute.New(m, r, on.Type, seat.Leaf)
 			if err := guard(r, func() error { return body(&Rank{r, dev, comm.New(dev, on.leaf(commdry.Leaf{}))}) }); err != nil {
 				return err
 			}
@@ -67,10 +125,7 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 		wg.Go(func() {
 			world.Enter(r)
 			defer world.Exit(r)
-			pool := blas.NewPool(threads)
-			defer pool.Close()
-			dev := compute.New(m, r, on.Type, cpuLeaf(on.Type, pool))
-			err := guard(r, func() error { return body(&Rank{r, dev, comm.New(dev, on.leaf(world.Leaf(r)))}) })
+			err := guard(r, func() error { return on.run(m, r, threads, world, body) })
 			if err != nil {
 				world.Abort(err)
 			}
@@ -80,6 +135,21 @@ func Ranks(m *mesh.Mesh, on Machine, body func(*Rank) error) error {
 	return world.Cause()
 }
 
+// run is one rank's life.
+func (on Machine) run(m *mesh.Mesh, r, threads int, world *local.World, body func(*Rank) error) (err error) {
+	seat, err := on.take(r, threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, seat.Close()) }()
+	end := world.Leaf(r)
+	if seat.Mover != nil {
+		end = world.LeafOn(r, seat.Mover)
+	}
+	dev := compute.New(m, r, on.Type, seat.Leaf)
+	return body(&Rank{r, dev, comm.New(dev, on.leaf(end))})
+}
+
 func (on Machine) leaf(l comm.Leaf) comm.Leaf {
 	if on.Wrap != nil {
 		return on.Wrap(l)
@@ -87,11 +157,15 @@ func (on Machine) leaf(l comm.Leaf) comm.Leaf {
 	return l
 }
 
-func cpuLeaf(t tensor.DType, pool *blas.Pool) compute.Leaf {
-	if t == tensor.F64 {
-		return cpu.New[float64](pool)
+func (on Machine) cpu(pool *blas.Pool) compute.Leaf {
+	if on.Type == tensor.F64 {
+		l := cpu.New[float64](pool)
+		l.Poison = on.Poison
+		return l
 	}
-	return cpu.New[float32](pool)
+	l := cpu.New[float32](pool)
+	l.Poison = on.Poison
+	return l
 }
 
 // guard turns a panic of the engine into an error: a fault in shapes or places, an aborted collective, or a bug with its

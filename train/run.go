@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -106,7 +107,7 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res.Steps, res.Tokens, res.before = begin.step, begin.tokens, begin.tokens
 	saver := j.saver()
 	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
-	err = Ranks(j.Scheme.Mesh, Machine{Type: j.Config.dtype()}, func(r *Rank) error {
+	work := func(r *Rank) error {
 		t, err := newTrainer(r, j.Config, j.Scheme)
 		if err != nil {
 			return err
@@ -118,6 +119,10 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		}
 		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0, at: begin, first: begin.step, saver: saver}
 		w.rec = trace.NewRecorder(r.Index)
+		if w.spans.ranges = j.Ranges; j.Ranges != nil {
+			runtime.LockOSThread() // a profiler keeps ranges by thread
+			defer runtime.UnlockOSThread()
+		}
 		res.Traces[r.Index] = w.rec
 		if err := w.train(feed.to[r.Index]); err != nil {
 			return err
@@ -128,6 +133,12 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 		}
 		res.Weights.Add(r, t.model)
 		return nil
+	}
+	err = Machine{Type: j.Config.dtype(), Fleet: j.Fleet}.Planned(n, func(m Machine) error {
+		if m.Dry {
+			return Ranks(j.Scheme.Mesh, m, j.plan)
+		}
+		return Ranks(j.Scheme.Mesh, m, work)
 	})
 	feed.stop() // a rank that failed reads no more
 	if err = errors.Join(err, feed.err); err != nil {
@@ -136,6 +147,22 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	res.Stopped = feed.stopped()
 	res.Collectives, res.Memory = comm.Summarize(meters), MemoryOf(memory)
 	return res, nil
+}
+
+// plan is a rank's program as far as its memory goes: a step, then an evaluation.
+func (j *Job) plan(r *Rank) error {
+	t, err := newTrainer(r, j.Config, j.Scheme)
+	if err != nil {
+		return err
+	}
+	if _, _, err := t.step(j.Config.blank(), j.Config.Accumulate, j.Config.Schedule.Peak); err != nil {
+		return err
+	}
+	for b := range j.Eval.Batches() {
+		t.loss(b)
+		break
+	}
+	return nil
 }
 
 func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
@@ -163,6 +190,7 @@ type worker struct {
 	lead bool
 	rec  *trace.Recorder
 
+	spans spans // what the device reports, into rec or to a profiler
 	at    position
 	first int    // steps done before this process
 	saver *saver // nil: none
@@ -180,6 +208,7 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		w.watch(step - w.first)
 		lr := schedule.At(step - 1)
+		w.spans.step(step)
 		began := w.rec.Now()
 		loss, norm, err := w.step(b.Batch, c.Accumulate, lr)
 		if err != nil {
@@ -187,8 +216,9 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		if w.Dev.Rec != nil {
 			w.Dev.At("", -1) // ends the last phase
-			w.rec.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
+			w.spans.into.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
 		}
+		w.spans.stepEnd()
 		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
 		if w.lead {
 			m := Metrics{Step: step, Tokens: w.at.tokens, Loss: loss, GradNorm: norm, LR: lr}
@@ -232,10 +262,12 @@ func (w *worker) watch(step int) {
 	if step == 2 || step == 1 && steps == 1 {
 		w.Grp.Meter = comm.NewMeter()
 	}
-	w.Dev.Rec = nil
-	if from := min(3, steps); step >= from && step < from+w.job.Config.TraceSteps {
-		w.Dev.Rec = spans{w.rec}
+	from := min(3, steps)
+	w.spans.into = nil
+	if step >= from && step < from+w.job.Config.TraceSteps {
+		w.spans.into = w.rec
 	}
+	w.Dev.Rec = w.spans.recorder()
 }
 
 func (w *worker) glance(e *data.Eval, step int) Evaluation {
@@ -341,18 +373,4 @@ func (f *feed) stopped() bool {
 func (f *feed) stop() {
 	close(f.quit)
 	<-f.done
-}
-
-// spans hands a device's operations to a recorder.
-type spans struct{ rec *trace.Recorder }
-
-func (s spans) Span(track, name string, start time.Time, d time.Duration) {
-	cat := trace.Kernel
-	switch trace.Track(track) {
-	case trace.Collectives:
-		cat = trace.Collective
-	case trace.Host:
-		cat = trace.Phase
-	}
-	s.rec.Span(trace.Track(track), name, cat, start.UnixNano(), d.Nanoseconds())
 }

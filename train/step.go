@@ -119,10 +119,16 @@ func firstBad(x []float64) int {
 func (t *trainer) evaluate(e *data.Eval) float64 {
 	total := 0.0
 	for b := range e.Batches() {
-		sc := t.Dev.Open()
-		batch := t.model.NewBatch(b.B, b.S, b.IDs, b.Labels, b.Mask)
-		total += t.Dev.Read(t.model.Total(t.model.Loss(batch)), 0)
-		t.Dev.Close(sc)
+		total += t.loss(b)
 	}
 	return total
+}
+
+// loss is that of one batch.
+func (t *trainer) loss(b *data.Batch) float64 {
+	sc := t.Dev.Open()
+	batch := t.model.NewBatch(b.B, b.S, b.IDs, b.Labels, b.Mask)
+	nats := t.Dev.Read(t.model.Total(t.model.Loss(batch)), 0)
+	t.Dev.Close(sc)
+	return nats
 }

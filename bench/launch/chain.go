@@ -12,7 +12,8 @@ import (
 //
 //	C = 0; E = 0; C = A·Bᵀ; E = C·Dᵀ
 //
-// over squares of bf16. The zeros are dead work on purpose: small kernels such as real chains are full of.
+// over squares of bf16. The zeros are dead work on purpose: small kernels such as real chains are full of. All chains share C, as workspace is shared in earnest: a
+// chain that begins before the one in front of it is done spoils that one's E.
 const kernelsPerChain = 4
 
 // operands are one chain's matrices, each [n, n] bf16.
@@ -31,15 +32,15 @@ const maxSets = 16
 // allocate makes the sets and fills A, B and D.
 func (s *session) allocate(n int) (*memory, error) {
 	bytes := (2*n*n + 1023) &^ 1023
-	sets := max(2, min(maxSets, s.Chains, 4<<30/(5*bytes)))
+	sets := max(2, min(maxSets, s.Chains, 4<<30/(4*bytes)))
 	m := &memory{n: n}
 	var err error
-	if m.block, err = s.dev.Alloc(sets * 5 * bytes); err != nil {
+	if m.block, err = s.dev.Alloc((1 + 4*sets) * bytes); err != nil {
 		return nil, err
 	}
 	for i := range sets {
-		at := func(j int) cuda.Ptr { return m.block + cuda.Ptr((5*i+j)*bytes) }
-		o := operands{at(0), at(1), at(2), at(3), at(4)}
+		at := func(j int) cuda.Ptr { return m.block + cuda.Ptr((1+4*i+j)*bytes) }
+		o := operands{a: at(0), b: at(1), c: m.block, d: at(2), e: at(3)}
 		for j, p := range []cuda.Ptr{o.a, o.b, o.d} {
 			if err := s.normal(p, n*n, uint64(3*i+j+1)); err != nil {
 				return nil, err

@@ -44,12 +44,12 @@ func (d *differ) launch(x, y, count *ptx.Buffer, bytes, sms int) (ptx.Launch, *p
 	return ptx.Launch{Entry: "differ", Grid: ptx.Dim3{X: 4 * sms}}, a
 }
 
-// checker compares the results of a burst with those of plain launches, bit for bit, on the device.
+// checker compares E of every chain with that of plain launches, bit for bit, on the device.
 type checker struct {
 	s         *session
 	m         *memory
 	differ    *differ
-	reference cuda.Ptr // C and E of every set
+	reference cuda.Ptr // E of every set
 	count     cuda.Ptr
 }
 
@@ -60,7 +60,7 @@ func (s *session) newChecker(m *memory, c gemm.Config) (*checker, error) {
 	if k.differ, err = newDiffer(); err != nil {
 		return nil, err
 	}
-	if k.reference, err = s.dev.Alloc(len(m.chains) * 2 * k.bytes()); err != nil {
+	if k.reference, err = s.dev.Alloc(len(m.chains) * k.bytes()); err != nil {
 		return nil, err
 	}
 	if k.count, err = s.dev.Alloc(256); err != nil {
@@ -77,10 +77,8 @@ func (s *session) newChecker(m *memory, c gemm.Config) (*checker, error) {
 		return nil, err
 	}
 	for i, o := range m.chains {
-		for j, p := range []cuda.Ptr{o.c, o.e} {
-			if err := s.stream.Copy(k.of(i, j), p, k.bytes()); err != nil {
-				return nil, err
-			}
+		if err := s.stream.Copy(k.of(i), o.e, k.bytes()); err != nil {
+			return nil, err
 		}
 	}
 	return k, s.stream.Synchronize()
@@ -88,8 +86,8 @@ func (s *session) newChecker(m *memory, c gemm.Config) (*checker, error) {
 
 func (k *checker) bytes() int { return 2 * k.m.n * k.m.n }
 
-// of is where the reference for result j of set i lies.
-func (k *checker) of(i, j int) cuda.Ptr { return k.reference + cuda.Ptr((2*i+j)*k.bytes()) }
+// of is where the reference for set i lies.
+func (k *checker) of(i int) cuda.Ptr { return k.reference + cuda.Ptr(i*k.bytes()) }
 
 // poison fills every result with NaNs, so that one left out or added to shows.
 func (k *checker) poison() error {
@@ -103,8 +101,13 @@ func (k *checker) poison() error {
 	return nil
 }
 
-// wrong runs a burst over poisoned results and counts the words that differ from the reference.
+// wrong runs a burst over poisoned results and counts the words that differ from the reference. A burst that uses a set twice proves less: what the first chain spoilt the second
+// may mend.
 func (k *checker) wrong(u *burst) (int, error) {
+	// A kernel that holds the device until all is queued: chains overlap as much as they ever will.
+	if err := k.s.hold(u.holdFor()); err != nil {
+		return 0, err
+	}
 	if err := k.poison(); err != nil {
 		return 0, err
 	}
@@ -118,15 +121,13 @@ func (k *checker) wrong(u *burst) (int, error) {
 		return &ptx.Buffer{Name: name, Device: uint64(p), Bytes: k.bytes()}
 	}
 	for i, o := range k.m.chains {
-		for j, p := range []cuda.Ptr{o.c, o.e} {
-			l, args := k.differ.launch(at("x", p), at("y", k.of(i, j)), at("count", k.count), k.bytes(), k.s.dev.SMs)
-			d, err := k.s.run.Prepare(k.differ.module(), l, args)
-			if err != nil {
-				return 0, err
-			}
-			if err := d.Launch(k.s.stream); err != nil {
-				return 0, err
-			}
+		l, args := k.differ.launch(at("x", o.e), at("y", k.of(i)), at("count", k.count), k.bytes(), k.s.dev.SMs)
+		d, err := k.s.run.Prepare(k.differ.module(), l, args)
+		if err != nil {
+			return 0, err
+		}
+		if err := d.Launch(k.s.stream); err != nil {
+			return 0, err
 		}
 	}
 	if err := k.s.stream.Synchronize(); err != nil {

@@ -4,26 +4,51 @@ package launch
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"heddle/cuda"
 	"heddle/kernel/gemm"
+	"heddle/trace"
 )
+
+// driver builds the stand-in once.
+var driver = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "heddle-stand-in")
+	if err != nil {
+		return "", err
+	}
+	so := filepath.Join(dir, "libfake.so")
+	args := []string{"-w", "-O2", "-ffast-math", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-o", so, "../../cuda/testdata/fake.c", "../testdata/kernels.c", "-lm"}
+	out, err := exec.Command("gcc", args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("gcc: %w\n%s", err, out)
+	}
+	return so, err
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if so, err := driver(); err == nil {
+		os.RemoveAll(filepath.Dir(so))
+	}
+	os.Exit(code)
+}
 
 // standIn is a lab on a driver built from C, whose kernels are computed on the CPU at once; it replays no graph and takes no stamps.
 func standIn(t *testing.T) Lab {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
+	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc here to build the stand-in driver")
 	}
-	so := filepath.Join(t.TempDir(), "libfake.so")
-	args := []string{"-w", "-O2", "-ffast-math", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-o", so, "../../cuda/testdata/fake.c", "../testdata/kernels.c", "-lm"}
-	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
+	so, err := driver()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return Lab{Driver: so, Rounds: 2, Chains: 3, Sizes: []int{64}, Only: []string{"naive", "handle", "handle-pdl"}, Progress: t.Logf, Store: func(*Result) error { return nil }}
 }
@@ -61,7 +86,7 @@ func TestWaysAgreeOnTheStandIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &burst{Variant: Variant{Name: "short"}, s: s, b: b, m: m, chains: 0}
-	if wrong, err := k.wrong(u); err != nil || wrong != len(m.chains)*2*64*64/2 {
+	if wrong, err := k.wrong(u); err != nil || wrong != len(m.chains)*64*64/2 {
 		t.Errorf("poison alone: %d words wrong, %v", wrong, err)
 	}
 }
@@ -101,7 +126,7 @@ func TestHostSidesOnTheStandIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Host) != 8 {
+	if len(r.Host) != 9 {
 		t.Fatalf("%d sides", len(r.Host))
 	}
 	for _, h := range r.Host {
@@ -122,7 +147,7 @@ func TestHostProgramInC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.Host); n != 10 || r.Host[8].Name != "c" || r.Host[8].Micros.Count != 2 || !(r.Host[9].Micros.Median > 0) {
+	if n := len(r.Host); n != 11 || r.Host[9].Name != "c" || r.Host[9].Micros.Count != 2 || !(r.Host[10].Micros.Median > 0) {
 		t.Errorf("%+v", r.Host)
 	}
 }
@@ -131,5 +156,41 @@ func TestNoDriverIsAbsent(t *testing.T) {
 	_, err := Lab{Driver: "libheddle-none.so"}.Run(context.Background())
 	if _, ok := err.(*cuda.Absent); !ok {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Without libcupti every bubble is recorded by events, and the files hold the kernels with the calls that launched them.
+func TestBubblesAreRecordedWithoutCUPTI(t *testing.T) {
+	dir := t.TempDir()
+	l := standIn(t)
+	all, err := l.Bubbles(dir, []string{"libheddle-none.so"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		f, err := os.Open(filepath.Join(dir, b.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := trace.Read(f)
+		f.Close()
+		kernels := map[int64]bool{}
+		launches := 0
+		for _, e := range events {
+			switch e.Cat {
+			case trace.Kernel:
+				kernels[e.Args[0].Value] = true
+			case trace.Launch:
+				if e.Name == "cuLaunchKernelEx" {
+					launches++
+				}
+			}
+		}
+		if err != nil || len(kernels) < b.Count || launches != len(kernels) || b.How != "events" {
+			t.Errorf("%s: %d kernels, %d calls, %v, by %s", b.Name, len(kernels), launches, err, b.How)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bubbles.json")); err != nil {
+		t.Error(err)
 	}
 }

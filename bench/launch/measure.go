@@ -41,7 +41,7 @@ func (s *session) size(ctx context.Context, n int) (Size, error) {
 	if err := s.insides(ctx, &size, c, m); err != nil {
 		return size, err
 	}
-	size.Controls, err = s.controls(c, m, k, size.Chains)
+	size.Controls, err = s.controls(c, m, k)
 	return size, err
 }
 
@@ -53,19 +53,12 @@ func (s *session) chains(n int) int {
 
 // times checks each way, then measures all in turn, their order rotating, with kernels that take no stamps.
 func (s *session) times(ctx context.Context, size *Size, c gemm.Config, m *memory, k *checker) error {
-	all, err := s.bursts(size, c, m, false)
-	if err != nil {
+	if err := s.check(size, c, m, k); err != nil {
 		return err
 	}
-	for i, u := range all {
-		w := &size.Ways[i]
-		w.Calls = u.calls()
-		if w.Wrong, err = k.wrong(u); err != nil {
-			return fmt.Errorf("%w (%s)", err, u.Name)
-		}
-		if w.Wrong > 0 {
-			return fmt.Errorf("launch: %s: %d words of the results differ from those of plain launches", u.Name, w.Wrong)
-		}
+	all, err := s.bursts(size, c, m, size.Chains, false)
+	if err != nil {
+		return err
 	}
 	live, queued, host := make([][]float64, len(all)), make([][]float64, len(all)), make([][]float64, len(all))
 	for round := range s.Rounds + 1 {
@@ -89,8 +82,36 @@ func (s *session) times(ctx context.Context, size *Size, c gemm.Config, m *memor
 	}
 	for i := range all {
 		w := &size.Ways[i]
+		w.Calls = all[i].calls()
+		if g := all[i].graphs; len(g) > 0 {
+			w.Edges = [2]int{g[0].Edges, g[0].Programmatic}
+		}
 		w.Live, w.Queued, w.Host = spread(live[i]), spread(queued[i]), spread(host[i])
 		s.Progress("%6d %-22s chain %s µs live, %s queued, host %s a call", size.N, w.Name, w.Live, w.Queued, w.Host)
+	}
+	return closeAll(all)
+}
+
+// checkBursts is how often each way's results are compared.
+const checkBursts = 3
+
+// check compares each way's results with those of plain launches, every set used once a burst.
+func (s *session) check(size *Size, c gemm.Config, m *memory, k *checker) error {
+	all, err := s.bursts(size, c, m, len(m.chains), false)
+	if err != nil {
+		return err
+	}
+	for i, u := range all {
+		for range checkBursts {
+			wrong, err := k.wrong(u)
+			if err != nil {
+				return fmt.Errorf("%w (%s)", err, u.Name)
+			}
+			size.Ways[i].Wrong += wrong
+		}
+		if w := size.Ways[i].Wrong; w > 0 {
+			return fmt.Errorf("launch: %s: %d words of the results differ from those of plain launches", u.Name, w)
+		}
 	}
 	return closeAll(all)
 }
@@ -105,11 +126,11 @@ func closeAll(all []*burst) error {
 }
 
 // bursts are the ways of a size, ready.
-func (s *session) bursts(size *Size, c gemm.Config, m *memory, stamped bool) ([]*burst, error) {
+func (s *session) bursts(size *Size, c gemm.Config, m *memory, chains int, stamped bool) ([]*burst, error) {
 	var all []*burst
 	for _, w := range size.Ways {
 		at := slices.IndexFunc(Variants(), func(v Variant) bool { return v.Name == w.Name })
-		u, err := s.ready(Variants()[at], c, m, size.Chains, stamped)
+		u, err := s.ready(Variants()[at], c, m, chains, stamped)
 		if err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, w.Name)
 		}
@@ -124,11 +145,7 @@ func (s *session) bursts(size *Size, c gemm.Config, m *memory, stamped bool) ([]
 // timed gives a chain's time on the device and a call's on the host, in µs. Where held, the device is kept busy until all is queued.
 func (s *session) timed(u *burst, held bool) (chain, call float64, err error) {
 	if held {
-		each := 12 * time.Microsecond // more than a launch costs
-		if u.encodes {
-			each = 60 * time.Microsecond
-		}
-		if err := s.hold(time.Duration(u.calls())*each + 200*time.Microsecond); err != nil {
+		if err := s.hold(u.holdFor()); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -152,7 +169,7 @@ func (s *session) timed(u *burst, held bool) (chain, call float64, err error) {
 
 // insides measures with stamped kernels.
 func (s *session) insides(ctx context.Context, size *Size, c gemm.Config, m *memory) error {
-	all, err := s.bursts(size, c, m, true)
+	all, err := s.bursts(size, c, m, size.Chains, true)
 	if err != nil {
 		return err
 	}
@@ -255,7 +272,7 @@ func (a *apart) stamped() Stamped {
 }
 
 // controls are builds that are wrong on purpose: kernels that trigger early and do not wait. Where the check finds nothing wrong with them, it is worth nothing.
-func (s *session) controls(c gemm.Config, m *memory, k *checker, chains int) ([]Control, error) {
+func (s *session) controls(c gemm.Config, m *memory, k *checker) ([]Control, error) {
 	var all []Control
 	for _, w := range []struct {
 		name  string
@@ -265,7 +282,7 @@ func (s *session) controls(c gemm.Config, m *memory, k *checker, chains int) ([]
 		if err != nil {
 			return nil, err
 		}
-		u := &burst{Variant: Variant{Name: w.name}, s: s, b: b, m: m, chains: chains}
+		u := &burst{Variant: Variant{Name: w.name}, s: s, b: b, m: m, chains: len(m.chains)}
 		if err := u.queue(); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func (s *Size) Picture(w io.Writer, live bool) error {
 	for i := range s.Ways {
 		if x := s.Ways[i].Stamped; x != nil {
 			ways = append(ways, &s.Ways[i])
-			last = max(last, timeline(x, live)[4].End)
+			last = max(last, x.drawn(live)[4].End)
 		}
 	}
 	if len(ways) == 0 {
@@ -44,7 +44,7 @@ func (s *Size) Picture(w io.Writer, live bool) error {
 	legend(&b)
 	scale := (pictureWidth - labelWidth - 80) / last
 	for i, v := range ways {
-		row(&b, v, timeline(v.Stamped, live), 62+rowHeight*i, scale)
+		row(&b, v, v.Stamped.drawn(live), 62+rowHeight*i, scale)
 	}
 	axis(&b, 62+rowHeight*len(ways), last, scale)
 	b.WriteString("</svg>\n")
@@ -52,7 +52,8 @@ func (s *Size) Picture(w io.Writer, live bool) error {
 	return err
 }
 
-func timeline(s *Stamped, live bool) [5]Times {
+// drawn is the chain that a picture shows.
+func (s *Stamped) drawn(live bool) [5]Times {
 	if live {
 		return s.Live
 	}

@@ -54,6 +54,7 @@ type Way struct {
 	Doc    string `json:"doc"`
 	Wrong  int    `json:"wrong_words"` // of the results, against plain launches; must be 0
 	Calls  int    `json:"calls"`       // of the driver, for all chains
+	Edges  [2]int `json:"edges"`       // of its graph: all, and those that let a kernel start early
 	Host   Spread `json:"host_us"`     // a driver call
 	Live   Spread `json:"live_us"`     // a chain, launched onto an idle device: the host's time shows
 	Queued Spread `json:"queued_us"`   // a chain, queued before the device comes to it

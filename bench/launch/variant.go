@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"time"
+
 	"heddle/cuda"
 	"heddle/kernel/gemm"
 )
@@ -138,6 +140,15 @@ func (u *burst) calls() int {
 		return 1
 	}
 	return u.chains * kernelsPerChain
+}
+
+// holdFor is longer than queueing takes.
+func (u *burst) holdFor() time.Duration {
+	each := 12 * time.Microsecond
+	if u.encodes {
+		each = 60 * time.Microsecond
+	}
+	return time.Duration(u.calls())*each + 200*time.Microsecond
 }
 
 // close gives back graphs and stamps.

@@ -52,7 +52,7 @@ func (z *zero) launch(x *ptx.Buffer, bytes, sms int) (ptx.Launch, *ptx.Args, err
 	z.x.Put(a, x, 0)
 	z.units.Put(a, uint32(bytes/16))
 	ctas := (bytes/16 + zeroThreads - 1) / zeroThreads
-	return ptx.Launch{Entry: "zero", Grid: ptx.Dim3{X: min(ctas, 8*sms)}}, a, nil
+	return ptx.Launch{Entry: "zero", Grid: ptx.Dim3{X: min(ctas, 4*sms)}}, a, nil
 }
 
 // signature: x [m, n] bf16, packed, rows of whole 16 bytes.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -238,6 +239,24 @@ func FuzzOpen(f *testing.F) {
 			c, _ := y.Bytes()
 			if !bytes.Equal(a, c) || fmt.Sprint(x.Shape) != fmt.Sprint(y.Shape) {
 				t.Fatalf("%q changed", s.Name)
+			}
+		}
+	})
+}
+
+// FuzzIndex feeds whole index.json files: nothing panics, and no name that is accepted leaves the folder.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte(`{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}`))
+	f.Add([]byte(`{"weight_map": {"../x": "a.safetensors"}}`))
+	f.Add([]byte(`{"weight_map": {"a": "../a.safetensors"}, "weight_map": {}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		files, err := parseIndex(b)
+		if err != nil {
+			return
+		}
+		for tensor, file := range files {
+			if filepath.Base(file) != file || strings.HasPrefix(file, ".") || !strings.HasSuffix(file, ".safetensors") {
+				t.Fatalf("tensor %q lies in %q", tensor, file)
 			}
 		}
 	})

@@ -138,3 +138,70 @@ func TestWalkLaysSchemesSideBySide(t *testing.T) {
 		t.Errorf("code %d, stderr %q", code, errs)
 	}
 }
+
+func TestMemoryGivesNumbersAndAPicture(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "held.svg")
+	code, out, errs := command("memory", "--scheme", "fsdp4", "--layers", "12", "--seq", "64", "--svg", file, "--json")
+	var v struct {
+		Peak   int `json:"peak_bytes"`
+		Stages []struct {
+			Phase string
+			Layer int
+			Peak  int   `json:"peak_bytes"`
+			End   []int `json:"end_bytes"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != cli.OK || len(v.Stages) != 1+12+2+12+2 {
+		t.Fatalf("code %d, %v, stderr %q, %d stages", code, err, errs, len(v.Stages))
+	}
+	most := 0
+	for _, s := range v.Stages {
+		most = max(most, s.Peak)
+	}
+	picture, err := os.ReadFile(file)
+	if most != v.Peak || err != nil || !strings.Contains(string(picture), "fsdp4 over one training step") {
+		t.Errorf("peak %d, of stages %d; %v", v.Peak, most, err)
+	}
+	code, out, errs = command("memory", "--scheme", "megatron2", "--recompute", "every2", "--accumulate", "2")
+	if code != cli.OK || !strings.Contains(out, "optimizer") || !strings.Contains(out, "Peak ") {
+		t.Errorf("code %d, %q, %q", code, out, errs)
+	}
+	for line := range strings.SplitSeq(out, "\n") {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, c := range [][]string{{"--scheme", "fsdp3"}, {"--recompute", "al"}, {"--accumulate", "3"}, {"--scheme", "tp3"}, {"--layers=-1"}} {
+		if code, _, errs := command(append([]string{"memory"}, c...)...); code != cli.Invalid || !strings.Contains(errs, "heddle:") {
+			t.Errorf("%v: code %d, %q", c, code, errs)
+		}
+	}
+}
+
+// Recomputation and micro-batches are columns of the same table; a combination that does not fit is refused by name.
+func TestCompareUnderSchedules(t *testing.T) {
+	code, out, errs := command("compare", "--schemes", "single,tp2", "--recompute", "none,full", "--accumulate", "1,2", "--seq", "16", "--json")
+	var v struct {
+		Schemes []struct {
+			Scheme, Recompute string
+			Accumulate        int
+			DrySame           bool  `json:"dry_same"`
+			Peak              int64 `json:"peak_bytes"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != cli.OK || len(v.Schemes) != 8 {
+		t.Fatalf("code %d, %v, stderr %q, stdout %.300s", code, err, errs, out)
+	}
+	if a, b := v.Schemes[1], v.Schemes[7]; a.Recompute != "none" || a.Accumulate != 1 || b.Recompute != "full" || b.Accumulate != 2 || b.Scheme != "tp2" || !b.DrySame || a.Peak <= b.Peak {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	code, out, _ = command("compare", "--schemes", "single", "--recompute", "none,selective", "--seq", "16")
+	if code != cli.OK || !strings.Contains(out, "recomputation none, micro-batches 1") || !strings.Contains(out, "recomputation selective, micro-batches 1") {
+		t.Errorf("code %d, %s", code, out)
+	}
+	for want, args := range map[string][]string{"want none, selective, full, or everyN": {"--recompute", "most"}, "hint: --batch 6": {"--accumulate", "3"}, "in 2 micro-batches: scheme dp4": {"--schemes", "dp4", "--accumulate", "2"}} {
+		if code, _, errs := command(append([]string{"compare"}, args...)...); code != cli.Invalid || !strings.Contains(errs, want) {
+			t.Errorf("%v: code %d, %q, want %q", args, code, errs, want)
+		}
+	}
+}

@@ -34,7 +34,8 @@ func printSchemes(w io.Writer, c *parity.Comparison) {
 	u := unitOf(c)
 	fmt.Fprintf(w, "%-20s %8s %8s %10s %9s %9s %8s\n", "scheme", "error", "ratio−1", u.name, u.name, u.name, "ms")
 	loss := 0.0
-	for _, r := range c.Schemes {
+	for i, r := range c.Schemes {
+		under(w, c, i)
 		err, ratio, step := "-", "-", "-"
 		if x := r.Measured; x != nil {
 			err, ratio, step = fmt.Sprintf("%.1e", x.GradErr), fmt.Sprintf("%.0e", x.NormRatio-1), fmt.Sprintf("%.1f", x.StepMS)
@@ -47,6 +48,21 @@ func printSchemes(w io.Writer, c *parity.Comparison) {
 		fmt.Fprintf(w, "Gradient error: of the worst tensor, max|Δ| ÷ max|ref|, against one rank in\nfloat64. Loss %.6f nats a token. ", loss)
 	}
 	fmt.Fprint(w, "Received: by the rank that receives most,\nin one step. Memory: of the rank that holds most; peak has weights, gradients.\n")
+}
+
+// under prints a line where the schedule of the rows changes, if there is more than the usual one.
+func under(w io.Writer, c *parity.Comparison, i int) {
+	name := func(i int) string {
+		r := c.Schemes[i]
+		return fmt.Sprintf("recomputation %s, micro-batches %d", r.Recompute, r.Accumulate)
+	}
+	first, last := name(0), name(len(c.Schemes)-1)
+	if usual := "recomputation selective, micro-batches 1"; first == usual && last == usual {
+		return
+	}
+	if i == 0 || name(i) != name(i-1) {
+		fmt.Fprintln(w, name(i))
+	}
 }
 
 // unit is what the table's bytes are counted in.
@@ -78,8 +94,9 @@ func unitFor(top int64) unit {
 // printReceived lists bytes by axis and operation beside the closed forms.
 func printReceived(w io.Writer, c *parity.Comparison) {
 	fmt.Fprintf(w, "\n%-20s %-24s %15s %15s\n", "scheme", "axis/operation", "bytes received", "closed form")
-	for _, r := range c.Schemes {
+	for i, r := range c.Schemes {
 		name := r.Scheme
+		under(w, c, i)
 		for _, k := range slices.Sorted(maps.Keys(union(r.Bytes, r.BytesExpected))) {
 			fmt.Fprintf(w, "%-20s %-24s %15d %15d%s\n", name, k, r.Bytes[k], r.BytesExpected[k], differs(r.Bytes[k], r.BytesExpected[k]))
 			name = ""

@@ -13,6 +13,7 @@ import (
 
 	"heddle/cuda"
 	"heddle/cuda/cublas"
+	"heddle/cuda/cupti"
 	"heddle/cuda/nvml"
 	"heddle/internal/cli"
 )
@@ -93,6 +94,7 @@ func (c *doctorCmd) look() diagnosis {
 	} else {
 		d.Findings = append(d.Findings, finding{"cublas", true, lib.Path, "gemm bench can measure against it"})
 	}
+	d.Findings = append(d.Findings, lookCUPTI())
 	return d
 }
 
@@ -124,6 +126,14 @@ func lookNVML() finding {
 		}
 	}
 	return finding{"nvml", false, err.Error(), "benchmarks run without clocks, watts and joules"}
+}
+
+func lookCUPTI() finding {
+	lib, err := cupti.Open(findCUPTI(""))
+	if err != nil {
+		return finding{"cupti", false, strings.SplitN(err.Error(), "\n", 2)[0], "timelines of GPU work are taken with events: kernels and their calls, at 4 µs a kernel"}
+	}
+	return finding{"cupti", true, fmt.Sprintf("%s, version %d", lib.Path, lib.Version), "timelines hold every kernel, copy and driver call"}
 }
 
 func lookCPU() finding {

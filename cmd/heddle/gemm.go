@@ -20,10 +20,11 @@ import (
 )
 
 type gemmCmd struct {
-	Bench gemmBenchCmd `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
-	Banks gemmBanksCmd `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
-	Tune  gemmTuneCmd  `cmd:"" help:"Search the family of kernels for the fastest at each size."`
-	Check gemmCheckCmd `cmd:"" help:"Run every kernel against exact products, on the GPU."`
+	Bench   gemmBenchCmd   `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
+	Banks   gemmBanksCmd   `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
+	Tune    gemmTuneCmd    `cmd:"" help:"Search the family of kernels for the fastest at each size."`
+	Check   gemmCheckCmd   `cmd:"" help:"Run every kernel against exact products, on the GPU."`
+	Grouped gemmGroupedCmd `cmd:"" help:"Write the launches of mixture-of-experts products, to measure beside PyTorch."`
 }
 
 type gemmBenchCmd struct {
@@ -165,27 +166,35 @@ func absent(err error) error {
 }
 
 type gemmCheckCmd struct {
-	Device int           `default:"0" help:"Which GPU."`
-	Limit  time.Duration `default:"4m" help:"End the checking process after this long."`
-	Stall  time.Duration `default:"40s" help:"End it when it is silent for this long."`
+	Configs []string      `help:"Configurations, such as 128x256x64-w2-c2x1-s4-g8; @FILE reads one a line; none: a family that spans all options." placeholder:"NAME"`
+	Device  int           `default:"0" help:"Which GPU."`
+	Limit   time.Duration `default:"4m" help:"End the checking process after this long."`
+	Stall   time.Duration `default:"40s" help:"End it when it is silent for this long."`
 }
 
 func (gemmCheckCmd) Help() string {
 	return `Examples:
   heddle gemm check
-  heddle gemm check --json
+  heddle gemm check --configs 128x256x64-w2-c2x1-s4-g8,128x256x64-w2-c2x1-s3-g8-tb --json
 
 Small integers, whose products are exact, over NaN-filled outputs with guard bands, on whole and ragged shapes. Exit code 5 where anything differs.`
 }
 
 func (c *gemmCheckCmd) Run(ctx context.Context, env *cli.Env) error {
+	configs, err := configsNamed(c.Configs)
+	if err != nil {
+		return cli.Exit(cli.Usage, err)
+	}
+	if len(configs) == 0 {
+		configs = gemm.Family()
+	}
 	return supervise(ctx, env, c.Limit, c.Stall, func() error {
 		dev, run, err := openRunner(c.Device)
 		if err != nil {
 			return absent(err)
 		}
 		all, failed := []bench.CaseResult{}, 0
-		fault := bench.CheckGEMM(run, dev.SMs, func(r bench.CaseResult) {
+		fault := bench.CheckGEMM(run, dev.SMs, configs, func(r bench.CaseResult) {
 			all = append(all, r)
 			if !r.OK {
 				failed++

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,8 @@ type gemmTuneCmd struct {
 	Configs   []string      `help:"Configurations, such as 128x256x64-w2-c2x1-s4-g8; @FILE reads one a line." placeholder:"NAME"`
 	CuBLAS    string        `name:"cublas" help:"Folder of libcublas; looked for where it is not given." placeholder:"DIR"`
 	Sizes     []int         `help:"Squares for single launches."`
+	Shapes    string        `help:"Products of this list, such as bench/shapes.json, each on every configuration in its layout." placeholder:"FILE"`
+	Match     string        `help:"Of the list only products whose names this regular expression finds." placeholder:"REGEXP"`
 	Sustained []int         `help:"Squares for blocks back to back, with joules."`
 	Graphs    []int         `help:"Squares for 200 launches in one graph."`
 	Pairs     int           `default:"9" help:"Rounds of single launches."`
@@ -70,8 +74,17 @@ func (c *gemmTuneCmd) Run(ctx context.Context, env *cli.Env) error {
 }
 
 func (c *gemmTuneCmd) configs() ([]gemm.Config, error) {
+	all, err := configsNamed(c.Configs)
+	if err == nil && len(all) == 0 {
+		all = gemm.Candidates(len(c.Sizes)+len(c.Sustained) == 0)
+	}
+	return all, err
+}
+
+// configsNamed reads configurations from words, or from a file that a word names.
+func configsNamed(words []string) ([]gemm.Config, error) {
 	var all []gemm.Config
-	for _, word := range c.Configs {
+	for _, word := range words {
 		names := []string{word}
 		if file, ok := strings.CutPrefix(word, "@"); ok {
 			b, err := os.ReadFile(file)
@@ -87,9 +100,6 @@ func (c *gemmTuneCmd) configs() ([]gemm.Config, error) {
 			}
 			all = append(all, g)
 		}
-	}
-	if len(all) == 0 {
-		all = gemm.Candidates(len(c.Sizes)+len(c.Sustained) == 0)
 	}
 	return all, nil
 }
@@ -108,16 +118,34 @@ func (c *gemmTuneCmd) measure(ctx context.Context, env *cli.Env, configs []gemm.
 	journal := c.Out + ".journal"
 	g := bench.GEMM{Configs: configs, Device: c.Device, CuBLAS: findCuBLAS(c.CuBLAS), Cache: cubinCache(), Command: "heddle " + strings.Join(os.Args[1:], " "),
 		Sizes: c.Sizes, Sustained: c.Sustained, Graphs: c.Graphs, Pairs: c.Pairs, Rounds: c.Rounds, Launches: 200, Idle: c.Idle, Block: c.Block,
-		Quick: true, Skip: skip, Done: before.Rows,
+		Quick: true, Search: true, Skip: skip, Done: before.Rows,
 		Progress: func(format string, args ...any) { fmt.Fprintf(env.Err, format+"\n", args...) },
 		Try:      func(kernel string, n int) { _ = appendLine(journal, cmp.Or(kernel, "timing")) }, // without a journal a hang ends the search, no more
 		Store:    func(r *bench.Result) error { return r.Write(c.Out) }}
+	if c.Shapes != "" {
+		if g.Shapes, err = c.shapes(); err != nil {
+			return cli.Exit(cli.Invalid, err)
+		}
+	}
 	r, err := g.Run(ctx)
 	if err != nil {
 		return absent(err)
 	}
 	all := r.Ranking()
 	return env.Emit(map[string]any{"device": r.Device, "peer": r.Peer, "date": r.Date, "ranking": all}, func(w io.Writer) { bench.PrintRanking(w, all) })
+}
+
+// shapes are those of the list that match.
+func (c *gemmTuneCmd) shapes() ([]bench.Shape, error) {
+	all, err := bench.ReadShapes(c.Shapes)
+	if err != nil || c.Match == "" {
+		return all, err
+	}
+	match, err := regexp.Compile(c.Match)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(s bench.Shape) bool { return !match.MatchString(s.Name) }), nil
 }
 
 func appendLine(path, line string) error {

@@ -21,6 +21,7 @@ type kernelsCmd struct {
 	Emulate  kernelsEmulateCmd  `cmd:"" help:"Run a kernel on the CPU and report what is wrong with it."`
 	Assemble kernelsAssembleCmd `cmd:"" help:"Assemble kernels with ptxas; spills, serialised products and fences in main loops are failures."`
 	Conform  kernelsConformCmd  `cmd:"" help:"Hold the emulator to the definitions of instructions, and to a GPU."`
+	Check    kernelsCheckCmd    `cmd:"" help:"Run every kernel on the GPU, beside float64."`
 }
 
 func (kernelsCmd) Help() string {

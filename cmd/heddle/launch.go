@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"heddle/bench/launch"
+	"heddle/cuda/cupti"
 	"heddle/internal/atomicfile"
 	"heddle/internal/cli"
 )
@@ -16,6 +19,8 @@ import (
 type launchCmd struct {
 	Chain launchChainCmd `cmd:"" default:"withargs" help:"The chain zero, zero, gemm, gemm under every way of launching it."`
 	Host  launchHostCmd  `cmd:"" help:"What one launch costs the host, beside the same call from C."`
+
+	Bubbles launchBubblesCmd `cmd:"" help:"Record runs with one known bubble each, for a report to find."`
 }
 
 func (launchCmd) Help() string {
@@ -124,7 +129,54 @@ func (c *launchHostCmd) Run(ctx context.Context, env *cli.Env) error {
 	})
 }
 
-// lab is what both verbs share.
+type launchBubblesCmd struct {
+	Dir    string        `arg:"" help:"Folder for the traces and the list of what is in them." placeholder:"DIR"`
+	CUPTI  string        `name:"cupti" help:"Folder of libcupti; looked for where it is not given." placeholder:"DIR"`
+	Events bool          `help:"Record with events although there is libcupti."`
+	Device int           `default:"0" help:"Which GPU."`
+	Limit  time.Duration `default:"1m" help:"End after this long."`
+}
+
+func (launchBubblesCmd) Help() string {
+	return `Examples:
+  heddle launch bubbles traces && heddle trace bubbles traces/host.json
+  heddle launch bubbles traces --events`
+}
+
+func (c *launchBubblesCmd) Run(ctx context.Context, env *cli.Env) error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return cli.Exit(cli.Usage, err)
+	}
+	return supervise(ctx, env, c.Limit, c.Limit, func() error {
+		var candidates []string
+		if !c.Events {
+			candidates = findCUPTI(c.CUPTI)
+		}
+		all, err := lab(env, c.Device, 1, "").Bubbles(c.Dir, candidates)
+		if err != nil {
+			return absent(err)
+		}
+		return env.Emit(all, func(w io.Writer) {
+			for _, b := range all {
+				fmt.Fprintf(w, "%-11s %-11s %3d gaps or more, %.0f µs or more: %s\n", b.Name, b.Cause, b.Count, b.Micros, b.Doc)
+			}
+		})
+	})
+}
+
+// findCUPTI lists places to try; a Python on the PATH often carries the library as a package.
+func findCUPTI(hint string) []string {
+	site := ""
+	if python, err := exec.LookPath("python3"); err == nil {
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(python)), "lib", "python3*", "site-packages"))
+		if err == nil && len(found) > 0 {
+			site = found[0]
+		}
+	}
+	return cupti.Find(hint, site)
+}
+
+// lab is what the verbs share.
 func lab(env *cli.Env, device, rounds int, out string) launch.Lab {
 	return launch.Lab{Device: device, Rounds: rounds, Cache: cubinCache(), Command: "heddle " + strings.Join(os.Args[1:], " "),
 		Progress: func(format string, args ...any) { fmt.Fprintf(env.Err, format+"\n", args...) },

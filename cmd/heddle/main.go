@@ -22,10 +22,13 @@ type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
 
 	Train     trainCmd     `cmd:"" help:"Train a model; without arguments a small one on the Go source tree of this machine."`
+	Step      stepCmd      `cmd:"" help:"Time training steps of a model on random tokens."`
 	Generate  generateCmd  `cmd:"" help:"Continue text with a model: a run, a Hugging Face folder or a .gguf file."`
 	Compare   compareCmd   `cmd:"" help:"Compare parallel schemes on one batch: gradients, bytes, memory, time."`
 	Walk      walkCmd      `cmd:"" help:"Lay one layer's operations side by side under several schemes: places, bytes, memory."`
+	Memory    memoryCmd    `cmd:"" help:"What a rank's memory is for over one training step, as numbers and as a picture."`
 	Verify    verifyCmd    `cmd:"" help:"Peers' answers (golden folders) beside those of any layout."`
+	Export    exportCmd    `cmd:"" help:"Write a run's model, a folder or a GGUF file as a Hugging Face folder."`
 	Tile      tileCmd      `cmd:"" help:"Layouts, swizzles, schedules and what fits on a chip: the workbench."`
 	Kernels   kernelsCmd   `cmd:"" help:"Hopper kernels: list, print, emulate, assemble."`
 	Gemm      gemmCmd      `cmd:"" help:"Hopper GEMMs against cuBLAS."`

@@ -17,6 +17,7 @@ import (
 type rlCmd struct {
 	Train    rlTrainCmd    `cmd:"" help:"Supervise to a plateau, then reinforce, beside the same time of further supervision."`
 	Rollouts rlRolloutsCmd `cmd:"" help:"Completions of a policy, token by token: entropy, verdict, where each was lost."`
+	Study    rlStudyCmd    `cmd:"" help:"Does token entropy betray a rollout's fate early enough to act on it?"`
 }
 
 // rlConfig is what the verbs of rl share.

@@ -14,17 +14,21 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"heddle/cuda/nvtx"
 	"heddle/internal/cli"
+	"heddle/parallel"
 	"heddle/train"
 )
 
 type trainCmd struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides; --print-config lists the keys."`
 	Nproc       int      `help:"Local ranks to start; must be the product of parallel.{dp,fsdp,pp,cp,tp}."`
+	Device      string   `help:"What the ranks compute on: cpu, or the GPU that all of them share: cuda, cuda:1, in bf16 unless dtype says otherwise. Short for device=."`
 	Data        paths    `help:"Files, folders or globs of text. Default: the Go source tree of this machine."`
 	Out         string   `help:"The run's folder. Default: runs/ and the time."`
 	Resume      string   `placeholder:"RUN[@STEP]" help:"Go on from the newest whole checkpoint of a run's folder, or from that of a step. Alone: of the newest run."`
 	Allow       []string `placeholder:"FIELD" help:"Fields that may differ from the run that is resumed: accumulate, batch, data, dtype, model, optim, schedule (with steps), seed, seq, tokenizer."`
+	Trace       int      `placeholder:"STEPS" help:"Record this many steps, from the third on, in trace.json (trace_steps)."`
 	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
 	DryRun      bool     `help:"Print configuration, parameters, memory, steps and tokens, and stop."`
 
@@ -72,6 +76,16 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if ctx.Err() != nil {
 		return cli.Stopped(ctx, "train: stopped before the first step; nothing was written")
 	}
+	if job.Ranges, err = profiler(); err != nil {
+		return cli.Exit(cli.Absent, err)
+	}
+	on, card, err := onDevice(cfg.Device, dtypeOf(cfg.DType))
+	if err != nil {
+		return err
+	}
+	if job.Fleet = on.Fleet; card != nil {
+		p.talk("computing on %s\n", card.Device.Name)
+	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))
 	}
@@ -115,6 +129,15 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
+// profiler is what shows ranges of this process; nil where none runs it.
+func profiler() (train.Ranges, error) {
+	tool, err := nvtx.Open(os.Getenv("NVTX_INJECTION64_PATH"))
+	if tool == nil || err != nil {
+		return nil, err
+	}
+	return tool, nil
+}
+
 // config is defaults, file, environment, overrides and flags, in rising order.
 func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	cfg, args, file := train.Default(), c.Args, ""
@@ -138,8 +161,17 @@ func (c *trainCmd) config() (train.Config, cli.Origins, error) {
 	if c.Out != "" {
 		cfg.Out, from["out"] = c.Out, "--out"
 	}
+	if c.Device != "" {
+		cfg.Device, from["device"] = c.Device, "--device"
+	}
+	if cfg.Device != "cpu" && from["dtype"] == "" {
+		cfg.DType, from["dtype"] = "bf16", "device"
+	}
 	if c.Resume != "" {
 		cfg.Out, from["out"] = c.Resume, "--resume"
+	}
+	if c.Trace != 0 {
+		cfg.TraceSteps, from["trace_steps"] = c.Trace, "--trace"
 	}
 	if n := cfg.Parallel.World(); c.Nproc != 0 && c.Nproc != n {
 		l := cfg.Parallel
@@ -162,7 +194,24 @@ func (c *trainCmd) hinted(err error, file string) error {
 
 // fitDefaults shortens what nobody asked for to the run that somebody did: a short run warms up over a tenth of its steps, and
 // short sequences end in short samples.
+//
+// A run that starts from a model keeps most of what it knows: one rank unless asked for more, and a learning rate for
+// fine-tuning. The main job's are for a small fresh model.
 func fitDefaults(cfg *train.Config, from cli.Origins) {
+	if cfg.Init != "" {
+		const origin = "init"
+		asked := false
+		for _, axis := range []string{"dp", "fsdp", "pp", "cp", "tp", "sp"} {
+			asked = asked || from["parallel."+axis] != ""
+		}
+		if !asked {
+			cfg.Parallel = parallel.Layout{DP: 1, FSDP: 1, PP: 1, CP: 1, TP: 1, SP: "none"}
+			from["parallel.fsdp"], from["parallel.tp"], from["parallel.sp"] = origin, origin, origin
+		}
+		if from["schedule.lr"] == "" {
+			cfg.Schedule.Peak, from["schedule.lr"] = 5e-5, origin
+		}
+	}
 	if from["schedule.warmup"] == "" && cfg.Schedule.Warmup >= cfg.Steps {
 		cfg.Schedule.Warmup, from["schedule.warmup"] = cfg.Steps/10, "a tenth of steps"
 	}
@@ -179,7 +228,7 @@ func (c *trainCmd) before(cfg train.Config) error {
 		}
 	}
 	have := memory()
-	if have == 0 {
+	if have == 0 || cfg.Device != "cpu" { // a GPU's memory is counted where it is taken
 		return nil
 	}
 	ranks, err := train.DryRun(cfg)
@@ -189,6 +238,9 @@ func (c *trainCmd) before(cfg train.Config) error {
 	need := int64(0)
 	for _, m := range ranks {
 		need += int64(m.Peak)
+	}
+	if s, err := cfg.Check(); err == nil {
+		need += 4 * int64(cfg.Model.Table(s).Elems()) // the whole model on the host, at the end
 	}
 	if need > have {
 		const gib = 1 << 30

@@ -123,7 +123,7 @@ func printSummary(w io.Writer, s trainSummary, j *train.Job, r *train.Result) {
 	for _, t := range r.Samples {
 		fmt.Fprintf(w, "\nsample\n%s\n", indent(t))
 	}
-	fmt.Fprintf(w, "\n%s: config.yaml env.json metrics.jsonl loss.svg model/ checkpoints/\ntrace.json (open in ui.perfetto.dev)\n", s.RunDir)
+	fmt.Fprintf(w, "\n%s: config.yaml env.json metrics.jsonl loss.svg model/ checkpoints/\ntrace.json (heddle trace bubbles, or ui.perfetto.dev)\n", s.RunDir)
 }
 
 func printMemory(w io.Writer, m train.Memory) {

@@ -104,7 +104,7 @@ func (l *Leaf) again(o *comm.Op) error {
 	second := *o
 	second.Seq++
 	l.shifted(o, 1)
-	l.world.post(&second)
+	l.post(&second)
 	return l.finish(&second)
 }
 

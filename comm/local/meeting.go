@@ -24,9 +24,11 @@ type meeting struct {
 	mu     sync.Mutex
 	ops    []*comm.Op
 	gone   int
+	last   int // index of the rank that posted last
 	stages [stages]struct {
 		arrived int
 		done    chan struct{}
+		points  []uint32 // of each rank's queue, when it reached the stage
 	}
 }
 
@@ -49,7 +51,7 @@ func (w *World) meeting(o *comm.Op) *meeting {
 	if m == nil {
 		m = &meeting{ops: make([]*comm.Op, len(o.Ranks))}
 		for s := range m.stages {
-			m.stages[s].done = make(chan struct{})
+			m.stages[s].done, m.stages[s].points = make(chan struct{}), make([]uint32, len(o.Ranks))
 		}
 		w.meetings[k] = m
 	}
@@ -57,8 +59,13 @@ func (w *World) meeting(o *comm.Op) *meeting {
 }
 
 // post adds o to its meeting; the last rank to post checks that all made the same call.
-func (w *World) post(o *comm.Op) {
+func (l *Leaf) post(o *comm.Op) {
+	w := l.world
 	m := w.meeting(o)
+	if err := l.mark(m, o, posted); err != nil {
+		w.Abort(err)
+		return
+	}
 	w.mu.Lock()
 	m.ops[o.Me] = o
 	w.past[o.Ranks[o.Me]].add(call{Signature: o.Signature(), axes: o.Axes}, o.Uneven)
@@ -70,12 +77,25 @@ func (w *World) post(o *comm.Op) {
 		w.Abort(err)
 		return
 	}
+	m.last = o.Me
 	if o.Kind == comm.SendRecv { // whoever comes last copies, so that ranks may wait for sends and receives in any order
-		for _, p := range m.ops {
-			p.Received = move(p, m.ops, first)
+		if err := m.copyPair(l, o); err != nil {
+			w.Abort(err)
+			return
 		}
 	}
 	close(m.stages[posted].done)
+}
+
+// copyPair moves what the two ranks send each other, in the queue of the one that came last.
+func (m *meeting) copyPair(l *Leaf, o *comm.Op) error {
+	if err := l.follow(m, o, posted); err != nil {
+		return err
+	}
+	for _, p := range m.ops {
+		p.Received = move(l.by, p, m.ops, first)
+	}
+	return l.mark(m, o, read)
 }
 
 func (m *meeting) arrive(s stage) {

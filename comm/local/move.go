@@ -5,6 +5,17 @@ import (
 	"heddle/tensor"
 )
 
+// Mover moves the data of one rank's collectives. On a machine that queues its work, Mark is a point in the rank's queue and After holds the queue back until
+// another rank's queue has passed its point; on one that works at once there is nothing to hold back.
+type Mover interface {
+	Mark() (point uint32, err error)
+	After(rank int, point uint32) error
+	// Take copies a tensor of another rank, or of this one.
+	Take(dst, src tensor.Tensor)
+	// Join is the elementwise sum of srcs in their order, or their maximum. dst may be one of them.
+	Join(dst tensor.Tensor, srcs []tensor.Tensor, largest bool)
+}
+
 // part is which half of an all-reduce to run; other ops have the first only.
 type part bool
 
@@ -13,26 +24,18 @@ const (
 	second part = true
 )
 
-// move does o's copying and returns the bytes that came from other ranks, counted as they are copied.
-func move(o *comm.Op, ops []*comm.Op, half part) int64 {
-	switch o.Src.Type {
-	case tensor.F64:
-		return int64(moveOf[float64](o, ops, half)) * 8
-	case tensor.I32:
-		return int64(moveOf[int32](o, ops, half)) * 4
-	}
-	return int64(moveOf[float32](o, ops, half)) * 4
-}
-
 // mover counts the elements taken from other ranks.
-type mover[T float32 | float64 | int32] struct {
-	me, moved int
+type mover struct {
+	Mover
+	o     *comm.Op
+	ops   []*comm.Op
+	moved int
 }
 
-func moveOf[T float32 | float64 | int32](o *comm.Op, ops []*comm.Op, half part) int {
-	m := &mover[T]{me: o.Me}
-	dst := tensor.View[T](o.Dst)
-	n := len(ops)
+// move does o's copying and returns the bytes that came from other ranks, counted as they are copied.
+func move(by Mover, o *comm.Op, ops []*comm.Op, half part) int64 {
+	m := &mover{Mover: by, o: o, ops: ops}
+	n, size := len(ops), o.Dst.Elems()
 	switch o.Kind {
 	case comm.AllReduceSum, comm.AllReduceMax:
 		if half == second {
@@ -40,79 +43,66 @@ func moveOf[T float32 | float64 | int32](o *comm.Op, ops []*comm.Op, half part) 
 				if i == o.Me { // it is there, and the others read it now
 					continue
 				}
-				lo, hi := comm.Chunk(len(dst), n, i)
-				m.take(i, dst[lo:hi], tensor.View[T](p.Dst)[lo:hi])
+				lo, hi := comm.Chunk(size, n, i)
+				m.take(i, span(o.Dst, lo, hi), span(p.Dst, lo, hi))
 			}
 			break
 		}
-		lo, hi := comm.Chunk(len(dst), n, o.Me)
-		m.reduce(dst[lo:hi], ops, lo, o.Kind == comm.AllReduceMax)
+		lo, hi := comm.Chunk(size, n, o.Me)
+		m.join(span(o.Dst, lo, hi), lo, o.Kind == comm.AllReduceMax)
 	case comm.ReduceScatter:
-		m.reduce(dst, ops, o.Me*len(dst), false)
+		m.join(span(o.Dst, 0, size), o.Me*size, false)
 	case comm.AllGather:
 		for i, p := range ops {
-			src := tensor.View[T](p.Src)
-			m.take(i, dst[i*len(src):(i+1)*len(src)], src)
+			k := p.Src.Elems()
+			m.take(i, span(o.Dst, i*k, (i+1)*k), span(p.Src, 0, k))
 		}
 	case comm.AllToAll:
-		m.exchange(o, ops, dst)
+		m.exchange()
 	case comm.Broadcast:
 		if src := ops[o.Root].Src; src.Mem != o.Dst.Mem { // the root in place has it already, and the others read it
-			m.take(o.Root, dst, tensor.View[T](src))
+			m.take(o.Root, span(o.Dst, 0, size), span(src, 0, size))
 		}
 	case comm.SendRecv:
-		if p := 1 - o.Me; len(dst) > 0 {
-			m.take(p, dst, tensor.View[T](ops[p].Src))
+		if p := 1 - o.Me; size > 0 {
+			m.take(p, span(o.Dst, 0, size), span(ops[p].Src, 0, size))
 		}
 	}
-	return m.moved
+	return int64(m.moved * o.Src.Type.Size())
 }
 
-func (m *mover[T]) take(from int, dst, src []T) {
-	copy(dst, src)
-	if from != m.me {
-		m.moved += len(src)
+// span is the elements lo … hi−1 of t.
+func span(t tensor.Tensor, lo, hi int) tensor.Tensor { return t.As("x", []int{hi - lo}, lo) }
+
+func (m *mover) take(from int, dst, src tensor.Tensor) {
+	m.Take(dst, src)
+	if from != m.o.Me {
+		m.moved += src.Elems()
 	}
 }
 
-// reduce sums (or maximises) the elements from lo on of every rank's source, in rank order. dst may be this rank's source: a
-// stretch is finished aside before it is stored.
-func (m *mover[T]) reduce(dst []T, ops []*comm.Op, lo int, maximum bool) {
-	var stretch [1024]T
-	for at := 0; at < len(dst); at += len(stretch) {
-		acc := stretch[:min(len(stretch), len(dst)-at)]
-		for i, p := range ops {
-			src := tensor.View[T](p.Src)[lo+at:][:len(acc)]
-			switch {
-			case i == 0:
-				copy(acc, src)
-			case maximum:
-				for k, v := range src {
-					acc[k] = max(acc[k], v)
-				}
-			default:
-				for k, v := range src {
-					acc[k] += v
-				}
-			}
-			if i != m.me {
-				m.moved += len(acc)
-			}
-		}
-		copy(dst[at:], acc)
+// join reduces the elements from lo on of every rank's source, in rank order.
+func (m *mover) join(dst tensor.Tensor, lo int, largest bool) {
+	n := dst.Elems()
+	if n == 0 {
+		return
 	}
+	srcs := make([]tensor.Tensor, len(m.ops))
+	for i, p := range m.ops {
+		srcs[i] = span(p.Src, lo, lo+n)
+	}
+	m.Join(dst, srcs, largest)
+	m.moved += n * (len(m.ops) - 1)
 }
 
-func (m *mover[T]) exchange(o *comm.Op, ops []*comm.Op, dst []T) {
-	n := len(ops)
-	at := 0
-	for i, p := range ops {
-		src := tensor.View[T](p.Src)
-		lo, c := o.Me*len(src)/n, len(src)/n
+func (m *mover) exchange() {
+	n, at := len(m.ops), 0
+	for i, p := range m.ops {
+		lo, c := m.o.Me*p.Src.Elems()/n, p.Src.Elems()/n
 		if p.SendCounts != nil {
-			lo, c = sum(p.SendCounts[:o.Me]), p.SendCounts[o.Me]
+			lo, c = sum(p.SendCounts[:m.o.Me]), p.SendCounts[m.o.Me]
 		}
-		m.take(i, dst[at:at+c], src[lo:lo+c])
+		m.take(i, span(m.o.Dst, at, at+c), span(p.Src, lo, lo+c))
 		at += c
 	}
 }

@@ -6,6 +6,7 @@
 package local
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -83,9 +84,12 @@ func (w *World) Cause() error {
 	}
 }
 
-// Leaf is rank's end of the world.
-func (w *World) Leaf(rank int) *Leaf {
-	l := &Leaf{world: w, rank: rank}
+// Leaf is rank's end of the world, for data in the memory of the process.
+func (w *World) Leaf(rank int) *Leaf { return w.LeafOn(rank, host{}) }
+
+// LeafOn is rank's end of the world for data that by moves.
+func (w *World) LeafOn(rank int, by Mover) *Leaf {
+	l := &Leaf{world: w, rank: rank, by: by}
 	if w.turns != nil {
 		l.own = &seeded{shift: map[string]int64{}, skipped: map[*comm.Op]bool{}}
 	}
@@ -96,6 +100,7 @@ func (w *World) Leaf(rank int) *Leaf {
 type Leaf struct {
 	world *World
 	rank  int
+	by    Mover
 	timer *time.Timer
 	own   *seeded // nil where the world is not
 }
@@ -110,7 +115,42 @@ func (l *Leaf) Start(o *comm.Op) {
 			return
 		}
 	}
-	l.world.post(o)
+	l.post(o)
+}
+
+// mark notes the point that this rank's queue has when it reaches a stage.
+func (l *Leaf) mark(m *meeting, o *comm.Op, s stage) error {
+	p, err := l.by.Mark()
+	if err != nil {
+		return fmt.Errorf("comm: rank %d, %s: %w", l.rank, o.Signature(), err)
+	}
+	m.stages[s].points[o.Me] = p
+	return nil
+}
+
+// follow holds this rank's queue back until all others have done what they queued up to a stage.
+func (l *Leaf) follow(m *meeting, o *comm.Op, s stage) error {
+	for i, r := range o.Ranks {
+		if i == o.Me {
+			continue
+		}
+		if err := l.by.After(r, m.stages[s].points[i]); err != nil {
+			return fmt.Errorf("comm: rank %d, %s: %w", l.rank, o.Signature(), err)
+		}
+	}
+	return nil
+}
+
+// reach ends this rank's part of a stage and goes on when all have.
+func (l *Leaf) reach(m *meeting, o *comm.Op, s stage) error {
+	if err := l.mark(m, o, s); err != nil {
+		return err
+	}
+	m.arrive(s)
+	if err := l.pass(m, o, s); err != nil {
+		return err
+	}
+	return l.follow(m, o, s)
 }
 
 // Wait moves the data once every rank has posted.
@@ -133,24 +173,35 @@ func (l *Leaf) finish(o *comm.Op) error {
 	if err := l.pass(m, o, posted); err != nil {
 		return err
 	}
-	if o.Kind == comm.Barrier || o.Kind == comm.SendRecv {
+	err := l.run(m, o)
+	if err == nil {
 		w.leave(m, o)
+	}
+	return err
+}
+
+// run moves the data, once every rank has posted.
+func (l *Leaf) run(m *meeting, o *comm.Op) error {
+	switch o.Kind {
+	case comm.Barrier:
 		return nil
-	}
-	o.Received = move(o, m.ops, first)
-	if o.Kind == comm.AllReduceSum || o.Kind == comm.AllReduceMax { // each chunk is reduced; now gather the others'
-		m.arrive(reduced)
-		if err := l.pass(m, o, reduced); err != nil {
-			return err
+	case comm.SendRecv: // whoever came last has moved the data
+		if m.last == o.Me {
+			return nil
 		}
-		o.Received += move(o, m.ops, second)
+		return l.by.After(o.Ranks[m.last], m.stages[read].points[m.last])
 	}
-	m.arrive(read)
-	if err := l.pass(m, o, read); err != nil { // nobody reads this rank's memory any more
+	if err := l.follow(m, o, posted); err != nil {
 		return err
 	}
-	w.leave(m, o)
-	return nil
+	o.Received = move(l.by, o, m.ops, first)
+	if o.Kind == comm.AllReduceSum || o.Kind == comm.AllReduceMax { // each chunk is reduced; now gather the others'
+		if err := l.reach(m, o, reduced); err != nil {
+			return err
+		}
+		o.Received += move(l.by, o, m.ops, second)
+	}
+	return l.reach(m, o, read) // nobody reads this rank's memory any more
 }
 
 // pass waits for a stage of the meeting to be complete.

@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
 	"heddle/compute"
@@ -13,6 +14,10 @@ import (
 
 // Leaf implements compute.Leaf with weights and activations of type T.
 type Leaf[T blas.Float] struct {
+	// Poison fills memory with NaN when it is given out and when it is freed, and never gives it out twice: what is read before it
+	// is written, or after it is freed, shows. For tests.
+	Poison bool
+
 	pool *blas.Pool
 	free map[int][][]uint64 // memory to use again, by size: a step allocates the same sizes as the one before
 	rope ropeTable[T]
@@ -34,7 +39,10 @@ var (
 func (l *Leaf[T]) Alloc(bytes int) tensor.Mem {
 	words := max(1, (bytes+7)/8)
 	var m []uint64
-	if f := l.free[words]; len(f) > 0 {
+	if l.Poison {
+		m = make([]uint64, words)
+		poison(m)
+	} else if f := l.free[words]; len(f) > 0 {
 		m, l.free[words] = f[len(f)-1], f[:len(f)-1]
 	} else {
 		m = make([]uint64, words)
@@ -45,7 +53,19 @@ func (l *Leaf[T]) Alloc(bytes int) tensor.Mem {
 // Free keeps the memory for the next Alloc of its size.
 func (l *Leaf[T]) Free(m tensor.Mem, bytes int) {
 	words := max(1, (bytes+7)/8)
-	l.free[words] = append(l.free[words], unsafe.Slice((*uint64)(m.Ptr), words))
+	mem := unsafe.Slice((*uint64)(m.Ptr), words)
+	if l.Poison {
+		poison(mem)
+		return
+	}
+	l.free[words] = append(l.free[words], mem)
+}
+
+// poison makes every float32 and float64 in m a NaN, and every int32 −1.
+func poison(m []uint64) {
+	for i := range m {
+		m[i] = math.MaxUint64
+	}
 }
 
 func data[T blas.Float](t tensor.Tensor) []T { return tensor.View[T](t) }

@@ -9,13 +9,30 @@ import (
 	"heddle/internal/dl"
 )
 
-// Problem is C = A·Bᵀ in row-major bf16 with f32 accumulation: A [M, K], or [K, M] where it is transposed, B [N, K], or [K, N], C [M, N].
+// Problem is C = A·Bᵀ in row-major bf16, or from fp8, with f32 accumulation: A [M, K], or [K, M] where it is transposed, B [N, K], or [K, N], C [M, N].
 //
 // cuBLAS is column-major: it sees Aᵀ, Bᵀ and Cᵀ, and computes Cᵀ = B·Aᵀ: its first operand is our B, transposed where ours is not, its second our A, transposed where ours is.
 type Problem struct {
 	M, N, K        int
 	A, B, C        cuda.Ptr
 	TransA, TransB bool
+	Type           Type // of A and B; neither is transposed in fp8
+	Fast           bool // fp8: without promotion of partial sums to float32
+}
+
+// Type is cudaDataType; zero is bf16.
+type Type uint32
+
+const (
+	E4M3 Type = 28 // CUDA_R_8F_E4M3
+	E5M2 Type = 29 // CUDA_R_8F_E5M2
+)
+
+func (t Type) code() uintptr {
+	if t == 0 {
+		return typeBF16
+	}
+	return uintptr(t)
 }
 
 // operand is one of cuBLAS's: how it is stored in column-major order, and what happens to it.
@@ -90,11 +107,19 @@ func (h *Handle) Plan(p Problem, most int) (*Plan, error) {
 			return nil, err
 		}
 	}
+	if p.Fast {
+		const attributeFastAccumulation = 25 // CUBLASLT_MATMUL_DESC_FAST_ACCUM
+		on := int8(1)
+		if err := check("cublasLtMatmulDescSetAttribute", l.descSet, t.desc, attributeFastAccumulation, uintptr(unsafe.Pointer(&on)), 1); err != nil {
+			return nil, err
+		}
+	}
 	for _, x := range []struct {
 		layout     *uintptr
+		kind       uintptr
 		rows, cols int // the rows are the leading dimension
-	}{{&t.a, first.rows, first.cols}, {&t.b, second.rows, second.cols}, {&t.c, p.N, p.M}} {
-		if err := check("cublasLtMatrixLayoutCreate", l.layoutCreate, uintptr(unsafe.Pointer(x.layout)), typeBF16, uintptr(x.rows), uintptr(x.cols), uintptr(x.rows)); err != nil {
+	}{{&t.a, p.Type.code(), first.rows, first.cols}, {&t.b, p.Type.code(), second.rows, second.cols}, {&t.c, typeBF16, p.N, p.M}} {
+		if err := check("cublasLtMatrixLayoutCreate", l.layoutCreate, uintptr(unsafe.Pointer(x.layout)), x.kind, uintptr(x.rows), uintptr(x.cols), uintptr(x.rows)); err != nil {
 			return nil, err
 		}
 	}

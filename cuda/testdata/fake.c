@@ -15,7 +15,7 @@ typedef struct { unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, bl
 typedef struct { _Alignas(64) uint64_t opaque[16]; } CUtensorMap;
 
 char fake_log[1 << 16]; // the last launch or encoding, as text
-static int capturing, captured, replays;
+static int capturing, captured, early, replays;
 
 CUresult fake_read(char *out, unsigned n) { snprintf(out, n, "%s", fake_log); return 0; }
 #ifdef NO_GPU
@@ -99,6 +99,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p, void 
 	for (unsigned i = 0; i < c->numAttrs; i++) {
 		CUlaunchAttribute *a = &c->attrs[i];
 		if (a->id == 4) n += snprintf(fake_log + n, sizeof fake_log - n, " cluster %u %u %u", a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
+		if (a->id == 6 && capturing && captured) early++;
 		if (a->id == 6) n += snprintf(fake_log + n, sizeof fake_log - n, " pdl %d", a->value.programmaticStreamSerializationAllowed);
 	}
 	if (p && !fake_kernel) snprintf(fake_log + n, sizeof fake_log - n, " args %u %llu %g %llx", *(uint32_t *)p[0], *(unsigned long long *)p[1], *(float *)p[2], *(unsigned long long *)p[3]);
@@ -116,9 +117,15 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *m, int type, uint32_t rank, void *a
 	return 0;
 }
 CUresult cuTensorMapReplaceAddress(CUtensorMap *m, void *addr) { if ((uintptr_t)m % 64 || (uintptr_t)addr % 16) return 1; m->opaque[0] = (uint64_t)addr; return 0; }
-CUresult cuStreamBeginCapture_v2(CUstream s, int mode) { capturing = 1; captured = 0; return mode == 2 ? 0 : 1; }
+CUresult cuStreamBeginCapture_v2(CUstream s, int mode) { capturing = 1; captured = early = 0; return mode == 2 ? 0 : 1; }
 CUresult cuStreamEndCapture(CUstream s, CUgraph *g) { capturing = 0; *g = (void *)(uintptr_t)(captured + 1); return 0; }
 CUresult cuGraphGetNodes(CUgraph g, void **nodes, size_t *n) { *n = (uintptr_t)g - 1; return 0; }
+CUresult cuGraphGetEdges_v2(CUgraph g, void **from, void **to, unsigned char (*data)[8], size_t *n) {
+	size_t edges = captured ? captured - 1 : 0; // a chain, of which the last so many are programmatic
+	if (data) { if (*n != edges) return 1; memset(data, 0, 8 * edges); for (int i = 0; i < early; i++) data[edges - 1 - i][0] = data[edges - 1 - i][2] = 1; }
+	*n = edges;
+	return 0;
+}
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *e, CUgraph g, unsigned long long flags) { *e = (void *)0xe; return flags ? 1 : 0; }
 CUresult cuGraphUpload(CUgraphExec e, CUstream s) { return 0; }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream s) { snprintf(fake_log, sizeof fake_log, "replay %d of %p on %p", ++replays, e, s); return 0; }

@@ -13,7 +13,9 @@ import (
 	"testing"
 )
 
-var inputs = flag.Int("mangle", 20_000, "broken inputs for each parser")
+const usual = 20_000
+
+var inputs = flag.Int("mangle", usual, "broken inputs for each parser")
 
 // words are what is put into texts and binaries: brackets and keys that unbalance, numbers that overflow, bytes that are no text.
 var words = [...]string{
@@ -24,8 +26,23 @@ var words = [...]string{
 // numbers are what an integer field of a binary is set to.
 var numbers = [...]uint64{0, 1, 2, 7, 8, 31, 32, 255, 256, 1 << 15, 1<<16 - 1, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1<<62 - 1, 1 << 62, 1<<63 - 1, 1 << 63, 1<<64 - 1}
 
+// Slow is Run with a fortieth of the usual number, for parsers that need a file each time; all that -mangle asks for.
+func Slow(t *testing.T, seeds [][]byte, f func(input []byte)) {
+	t.Helper()
+	n := *inputs
+	if n == usual {
+		n /= 40
+	}
+	run(t, n, seeds, f)
+}
+
 // Run gives f a number of mangled inputs and fails the test at the first one that panics, with the input.
 func Run(t *testing.T, seeds [][]byte, f func(input []byte)) {
+	t.Helper()
+	run(t, *inputs, seeds, f)
+}
+
+func run(t *testing.T, n int, seeds [][]byte, f func(input []byte)) {
 	t.Helper()
 	var in []byte
 	at := 0
@@ -35,11 +52,11 @@ func Run(t *testing.T, seeds [][]byte, f func(input []byte)) {
 		}
 	}()
 	rng := rand.New(rand.NewPCG(1, uint64(len(seeds))))
-	for at = range *inputs {
+	for at = range n {
 		in = Edit(rng, in[:0], seeds[rng.IntN(len(seeds))], seeds[rng.IntN(len(seeds))])
 		f(in)
 	}
-	t.Log(fmt.Sprint(*inputs, " inputs, 0 crashes"))
+	t.Log(fmt.Sprint(n, " inputs, 0 crashes"))
 }
 
 // Edit appends to dst a copy of seed with one to four edits; other is where foreign parts come from.

@@ -100,7 +100,7 @@ func rows(add func(name, doc string, build func() (kernel.Built, error))) {
 		return row.NewReduce(row.ReduceConfig{Type: num.F32, Wide: true, Last: true})
 	})
 	add("reduce-tokens", "the loss of tokens from their sums", func() (kernel.Built, error) { return row.NewReduce(row.ReduceConfig{Term: row.Tokens, Type: num.F32}) })
-	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns() })
+	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns(row.ColumnsConfig{Type: num.F32, Last: true}) })
 }
 
 // Find gives the kernel of a name.

@@ -13,19 +13,28 @@ import (
 // Problem is attention with its answers in float64.
 type Problem struct {
 	B, S, G, R, D int
+	pos           []float64 // of each token in its document; nil: a sequence is one
 
 	q, k, v, do               []float64 // rounded to the kernel's type
 	o, lse, delta, dq, dk, dv []float64
 }
 
 // NewProblem draws normal data, rounded to t, and computes the answers.
-func NewProblem(b, s, g, r, d int, t num.DType, seed int64) *Problem {
+func NewProblem(b, s, g, r, d int, t num.DType, documents bool, seed int64) *Problem {
 	rnd := rand.New(rand.NewSource(seed))
 	draw := func(n int) []float64 {
 		return kernel.NewSample("", t, n, 0).Fill(func(int) float64 { return rnd.NormFloat64() })
 	}
+	var pos []float64
+	for i := 0; documents && i < b*s; i++ {
+		at := 0.0
+		if i%s > 0 && rnd.Intn(8) > 0 {
+			at = pos[i-1] + 1
+		}
+		pos = append(pos, at)
+	}
 	nq, nk := b*s*g*r, b*s*g
-	p := &Problem{B: b, S: s, G: g, R: r, D: d, q: draw(nq * d), k: draw(nk * d), v: draw(nk * d), do: draw(nq * d)}
+	p := &Problem{B: b, S: s, G: g, R: r, D: d, pos: pos, q: draw(nq * d), k: draw(nk * d), v: draw(nk * d), do: draw(nq * d)}
 	zero := func(n int) []float64 { return make([]float64, n) }
 	p.o, p.lse, p.delta, p.dq, p.dk, p.dv = zero(nq*d), zero(nq), zero(nq), zero(nq*d), zero(nk*d), zero(nk*d)
 	for n := range b {
@@ -46,7 +55,11 @@ func (p *Problem) head(n, h int) {
 	for i := range p.S {
 		q, do, o, dq := p.row(p.q, n, i, h, all), p.row(p.do, n, i, h, all), p.row(p.o, n, i, h, all), p.row(p.dq, n, i, h, all)
 		prob, sum := make([]float64, i+1), 0.0
-		for j := range prob {
+		from := 0
+		if p.pos != nil {
+			from = i - int(p.pos[n*p.S+i])
+		}
+		for j := from; j <= i; j++ {
 			prob[j] = math.Exp(scale * dot(q, p.row(p.k, n, j, g, p.G)))
 			sum += prob[j]
 		}
@@ -110,6 +123,9 @@ func (s *Simple) Case(p *Problem) (kernel.Case, error) {
 	} else {
 		o.LSE, o.DO, o.Delta = given("lse", num.F32, p.lse), given("do", c.Type, p.do), given("delta", num.F32, p.delta)
 	}
+	if c.Documents {
+		o.Pos = given("pos", num.F32, p.pos)
+	}
 	switch c.Pass {
 	case QueryGrad:
 		o.DQ = asked("dq", c.Type, p.dq)
@@ -143,7 +159,7 @@ func (s *Simple) Case(p *Problem) (kernel.Case, error) {
 func (s *Simple) Cases(int) ([]kernel.Case, error) {
 	var all []kernel.Case
 	for i, z := range [][4]int{{1, 1, 1, 1}, {2, 37, 2, 1}, {1, 70, 1, 3}} {
-		c, err := s.Case(NewProblem(z[0], z[1], z[2], z[3], s.Config.D, s.Config.Type, int64(i)))
+		c, err := s.Case(NewProblem(z[0], z[1], z[2], z[3], s.Config.D, s.Config.Type, s.Config.Documents, int64(i)))
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +170,7 @@ func (s *Simple) Cases(int) ([]kernel.Case, error) {
 
 // FaultCase has more than one block of keys.
 func (s *Simple) FaultCase() (kernel.Case, int, error) {
-	c, err := s.Case(NewProblem(1, 70, 1, 1, s.Config.D, s.Config.Type, 1))
+	c, err := s.Case(NewProblem(1, 70, 1, 1, s.Config.D, s.Config.Type, s.Config.Documents, 1))
 	return c, 2, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"heddle/kernel"
+	"heddle/num"
 	"heddle/ptx"
 )
 
@@ -31,19 +32,21 @@ func (b *builder) forward() {
 	b.fetch(sq, b.queries(s.q.GAddr, n, head), first)
 	o := b.zeros()
 	var top, sum [2]*ptx.Var[ptx.F32]
+	var from [2]ptx.U32
 	for i := range top {
-		top[i], sum[i] = ptx.NewVarAt(k, ptx.Lane, k.F32(float32(math.Inf(-1)))), ptx.NewVarAt(k, ptx.Lane, k.F32(0))
+		top[i], sum[i] = ptx.NewVarAt(k, ptx.Lane, k.F32(hidden)), ptx.NewVarAt(k, ptx.Lane, k.F32(0))
+		from[i] = b.start(n, first.Add(b.pair.Shl(1)).Plus(i))
 	}
-	k.For(k.U32(0), first.Plus(1), k.U32(block), func(from ptx.U32) {
-		b.fetch(sk, b.keys(s.k.GAddr, n, group), from)
-		b.fetch(sv, b.keys(s.v.GAddr, n, group), from)
+	k.For(k.U32(0), first.Plus(1), k.U32(block), func(at ptx.U32) {
+		b.fetch(sk, b.keys(s.k.GAddr, n, group), at)
+		b.fetch(sv, b.keys(s.v.GAddr, n, group), at)
 		k.SyncCTA()
 		x := b.products(sq, sk)
 		for i := range x {
 			most := top[i].Get()
 			for j := range x[i] {
-				seen := from.Add(b.col).Plus(8 * j).Le(first.Add(b.pair.Shl(1)).Plus(i))
-				x[i][j] = seen.SelectF32(x[i][j].Mul(k.F32(c.scale())), k.F32(float32(math.Inf(-1))))
+				seen := b.sees(first.Add(b.pair.Shl(1)).Plus(i), from[i], at.Add(b.col).Plus(8*j))
+				x[i][j] = seen.SelectF32(x[i][j].Mul(k.F32(c.scale())), k.F32(hidden))
 				most = most.Max(x[i][j])
 			}
 			for d := 4; d > 0; d /= 2 { // the eight threads of a row are neighbours
@@ -82,10 +85,31 @@ func (b *builder) forward() {
 	b.store(b.queries(s.o.GAddr, n, head), first, o, scale)
 }
 
+// hidden is the score of a token that is not seen. It is finite: where a row has seen nothing yet, its sums are of ones and go to 0 with the first token seen.
+const hidden = -1e30
+
+// start is the first token that a query of sequence n sees.
+func (b *builder) start(n, query ptx.U32) ptx.U32 {
+	if !b.c.Documents {
+		return b.k.U32(0)
+	}
+	query = query.Min(b.s.seq.U32.Sub(b.k.U32(1)))
+	at := n.Mul(b.s.seq.U32).Add(query)
+	return query.Sub(kernel.At(b.k, num.F32, b.s.pos.GAddr, at).LoadF32().TruncU32())
+}
+
+// sees tells whether a query whose first token is from sees a key.
+func (b *builder) sees(query, from, key ptx.U32) ptx.Pred {
+	if !b.c.Documents {
+		return key.Le(query)
+	}
+	return key.Le(query).And(key.Ge(from))
+}
+
 // probability is exp(a·s − lse) where key is seen by query, else 0; lse comes times log₂e.
-func (b *builder) probability(s, lse ptx.F32, key, query ptx.U32) ptx.F32 {
+func (b *builder) probability(s, lse ptx.F32, key, query, from ptx.U32) ptx.F32 {
 	k := b.k
-	seen := key.Le(query).And(query.Lt(b.s.seq.U32))
+	seen := b.sees(query, from, key).And(query.Lt(b.s.seq.U32))
 	return seen.SelectF32(s.Mul(k.F32(b.c.scale())).Sub(lse).Exp2Approx(), k.F32(0))
 }
 
@@ -106,8 +130,10 @@ func (b *builder) queryGrad() {
 	b.fetch(sdo, b.queries(s.do.GAddr, n, head), first)
 	dq := b.zeros()
 	var lse, delta [2]ptx.F32
+	var start [2]ptx.U32
 	for i := range lse {
 		token := first.Add(b.pair.Shl(1)).Plus(i)
+		start[i] = b.start(n, token)
 		lse[i] = b.scalar(b.scalars(s.lse.GAddr, n, head), token).Mul(k.F32(log2e))
 		delta[i] = b.scalar(b.scalars(s.delta.GAddr, n, head), token)
 	}
@@ -118,7 +144,7 @@ func (b *builder) queryGrad() {
 		x, dp := b.products(sq, sk), b.products(sdo, sv)
 		for i := range x {
 			for j := range x[i] {
-				p := b.probability(x[i][j], lse[i], from.Add(b.col).Plus(8*j), first.Add(b.pair.Shl(1)).Plus(i))
+				p := b.probability(x[i][j], lse[i], from.Add(b.col).Plus(8*j), first.Add(b.pair.Shl(1)).Plus(i), start[i])
 				x[i][j] = p.Mul(dp[i][j].Sub(delta[i]))
 			}
 		}
@@ -156,9 +182,10 @@ func (b *builder) keyGrad() {
 			p, ds := b.products(sk, sq), b.products(sv, sdo)
 			for j := range 4 {
 				query := from.Add(b.col).Plus(8 * j)
+				start := b.start(n, query)
 				lse, delta := b.scalar(lses, query).Mul(k.F32(log2e)), b.scalar(deltas, query)
 				for i := range p {
-					p[i][j] = b.probability(p[i][j], lse, first.Add(b.pair.Shl(1)).Plus(i), query)
+					p[i][j] = b.probability(p[i][j], lse, first.Add(b.pair.Shl(1)).Plus(i), query, start)
 					ds[i][j] = p[i][j].Mul(ds[i][j].Sub(delta))
 				}
 			}
@@ -178,6 +205,7 @@ func (b *builder) keyGrad() {
 // Operands are one launch's tensors; a pass uses those of its formula.
 type Operands struct {
 	Q, K, V, O, LSE, DO, Delta, DQ, DK, DV kernel.Place
+	Pos                                    kernel.Place // of Documents: [B, S] float32
 	B, S, G, R                             int
 }
 
@@ -189,6 +217,9 @@ func (s *Simple) Launch(o Operands) (ptx.Launch, *ptx.Args, error) {
 	}
 	a := s.Entry.NewArgs()
 	used := []operand{{s.q, o.Q, c.Wide}, {s.k, o.K, c.Wide}, {s.v, o.V, c.Wide}, {s.lse, o.LSE, false}}
+	if c.Documents {
+		used = append(used, operand{s.pos, o.Pos, false})
+	}
 	heads := o.G * o.R
 	switch c.Pass {
 	case Forward:

@@ -29,6 +29,8 @@ type Config struct {
 	D    int       // of a head, at most 256
 	Type num.DType // of q, k, v, o and their gradients; lse and delta are float32
 	Wide bool      // D is a multiple of 8 and all tensors start at multiples of 16 bytes
+	// Documents share a sequence: token i of sequence b is number pos[b, i] of its own, and sees the tokens i − pos[b, i] … i.
+	Documents bool
 }
 
 // Simple is attention on the CUDA cores. Token i of a sequence sees the tokens j ≤ i. With a = 1/√D and, a row, p[j] = exp(a·q·k[j] − lse):
@@ -45,8 +47,8 @@ type Simple struct {
 }
 
 type params struct {
-	q, k, v, o, lse, do, delta, dq, dk, dv ptx.ParamPtr
-	seq, g, r                              ptx.ParamU32
+	q, k, v, o, lse, do, delta, dq, dk, dv, pos ptx.ParamPtr
+	seq, g, r                                   ptx.ParamU32
 }
 
 const (
@@ -70,6 +72,9 @@ func NewSimple(c Config) (*Simple, error) {
 	if !c.Wide {
 		name += "_narrow"
 	}
+	if c.Documents {
+		name += "_documents"
+	}
 	k := ptx.New(name, threads, 1)
 	s := &Simple{Config: c, params: params{q: k.ParamPtr("q"), k: k.ParamPtr("k"), v: k.ParamPtr("v"), lse: k.ParamPtr("lse"), seq: k.ParamU32("seq"), g: k.ParamU32("g"), r: k.ParamU32("r")}}
 	switch c.Pass {
@@ -79,6 +84,9 @@ func NewSimple(c Config) (*Simple, error) {
 		s.do, s.delta, s.dq = k.ParamPtr("do"), k.ParamPtr("delta"), k.ParamPtr("dq")
 	case KeyGrad:
 		s.do, s.delta, s.dk, s.dv = k.ParamPtr("do"), k.ParamPtr("delta"), k.ParamPtr("dk"), k.ParamPtr("dv")
+	}
+	if c.Documents {
+		s.pos = k.ParamPtr("pos")
 	}
 	b := &builder{k: k, s: s, c: c, pair: k.Tid().Shr(3), col: k.Tid().And(k.U32(7))}
 	b.blocks = s.seq.Plus(block - 1).Shr(5)

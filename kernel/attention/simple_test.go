@@ -19,7 +19,7 @@ func build(t *testing.T, c Config) *Simple {
 
 // Every pass gives what float64 gives, on broken blocks, odd heads and shared keys.
 func TestSimpleAttentionIsRight(t *testing.T) {
-	for _, c := range []Config{{D: 64, Wide: true, Type: num.F32}, {D: 40, Wide: true, Type: num.BF16}, {D: 6, Type: num.F32}, {D: 33, Type: num.BF16}} {
+	for _, c := range []Config{{D: 64, Wide: true, Type: num.F32}, {D: 40, Wide: true, Type: num.BF16}, {D: 6, Type: num.F32, Documents: true}, {D: 16, Type: num.BF16, Wide: true, Documents: true}, {D: 33, Type: num.BF16}} {
 		for c.Pass = Forward; c.Pass <= KeyGrad; c.Pass++ {
 			s := build(t, c)
 			cases, err := s.Cases(4)

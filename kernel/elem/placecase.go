@@ -27,7 +27,7 @@ func (r *Rope) Case(seq, heads int, seed int64) (kernel.Case, error) {
 	xs := x.Fill(func(int) float64 { return rnd.NormFloat64() })
 	pos, table := kernel.NewSample("pos", num.F32, seq, 4), kernel.NewSample("table", num.F32, (2*seq+3)*c.D, 16)
 	at := pos.Fill(func(i int) float64 { return float64(2*i + 3) })
-	angles := RopeTable(2*seq+3, c.D, theta)
+	angles := RopeTable(2*seq+3, c.D, func(j int) float64 { return math.Pow(theta, -2*float64(j)/float64(c.D)) })
 	table.Fill(func(i int) float64 { return float64(angles[i]) })
 	l, a, err := r.Launch(RopeOperands{Y: y.Place(), X: x.Place(), Pos: pos.Place(), Table: table.Place(), Tokens: batch * seq, Seq: seq, Heads: heads})
 	return kernel.Case{Name: fmt.Sprintf("%dx%d", seq, heads), Launch: l, Args: a, Check: func() error {

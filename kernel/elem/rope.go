@@ -79,12 +79,12 @@ func NewRope(c RopeConfig) (*Rope, error) {
 	return r, err
 }
 
-// RopeTable is what Rope reads for positions 0 … n−1 and heads of d: cosines and sines of position·theta^(−2j/d).
-func RopeTable(n, d int, theta float64) []float32 {
+// RopeTable is what Rope reads for positions 0 … n−1 and heads of d: cosines and sines of position·frequency(j) for the pairs j.
+func RopeTable(n, d int, frequency func(j int) float64) []float32 {
 	t := make([]float32, n*d)
 	for p := range n {
 		for j := range d / 2 {
-			a := float64(p) * math.Pow(theta, -2*float64(j)/float64(d))
+			a := float64(p) * frequency(j)
 			t[p*d+j], t[p*d+d/2+j] = float32(math.Cos(a)), float32(math.Sin(a))
 		}
 	}

@@ -60,12 +60,44 @@ func SwiGLUBack(t num.DType) Spec {
 		Body: func(k *ptx.Builder, x []ptx.F32) []ptx.F32 {
 			dy, gate, up, one := x[0], x[1], x[2], k.F32(1)
 			s := logistic(k, gate)
-			slope := s.Mul(gate.FMA(one.Sub(s), one))
-			return []ptx.F32{dy.Mul(up).Mul(slope), dy.Mul(gate.Mul(s))}
+			steep := s.Mul(gate.FMA(one.Sub(s), one))
+			return []ptx.F32{dy.Mul(up).Mul(steep), dy.Mul(gate.Mul(s))}
 		},
 		Ref: func(x []float64) []float64 {
 			s := logistic64(x[1])
 			return []float64{x[0] * x[2] * s * (1 + x[1]*(1-s)), x[0] * x[1] * s}
+		},
+	}
+}
+
+// slope is 2·√(2/π), and bend the cubic's share: GELU is x·logistic(slope·(x + bend·x³)), the tanh form of GPT-2.
+const slope, bend = 1.5957691216057308, 0.044715
+
+// GELU is that.
+func GELU(t num.DType) Spec {
+	return Spec{
+		Name: "gelu_" + t.String(), In: types(t, 1), Out: types(t, 1),
+		Body: func(k *ptx.Builder, x []ptx.F32) []ptx.F32 { return []ptx.F32{x[0].Mul(logistic(k, curve(k, x[0])))} },
+		Ref:  func(x []float64) []float64 { return []float64{x[0] * logistic64(slope*(x[0]+bend*x[0]*x[0]*x[0]))} },
+	}
+}
+
+func curve(k *ptx.Builder, x ptx.F32) ptx.F32 {
+	return x.Mul(x).FMA(k.F32(slope*bend), k.F32(slope)).Mul(x)
+}
+
+// GELUBack is dy·(s + x·s·(1−s)·slope·(1 + 3·bend·x²)) with s the logistic, from dy and x.
+func GELUBack(t num.DType) Spec {
+	return Spec{
+		Name: "gelu_back_" + t.String(), In: types(t, 2), Out: types(t, 1),
+		Body: func(k *ptx.Builder, x []ptx.F32) []ptx.F32 {
+			s := logistic(k, curve(k, x[1]))
+			steep := x[1].Mul(x[1]).FMA(k.F32(3*slope*bend), k.F32(slope))
+			return []ptx.F32{x[0].Mul(x[1].Mul(s).Mul(k.F32(1).Sub(s)).FMA(steep, s))}
+		},
+		Ref: func(x []float64) []float64 {
+			s := logistic64(slope * (x[1] + bend*x[1]*x[1]*x[1]))
+			return []float64{x[0] * (s + x[1]*s*(1-s)*slope*(1+3*bend*x[1]*x[1]))}
 		},
 	}
 }
@@ -108,9 +140,47 @@ func AdamW(low num.DType) Spec {
 
 // Specs lists what there is, in the types that training uses.
 func Specs() []Spec {
-	all := []Spec{AdamW(0), AdamW(num.BF16), Cast(num.F32, num.BF16), Cast(num.BF16, num.F32)}
+	all := []Spec{AdamW(0), AdamW(num.BF16), Cast(num.F32, num.BF16), Cast(num.BF16, num.F32), Clip()}
 	for _, t := range []num.DType{num.F32, num.BF16} {
-		all = append(all, Add(t), SwiGLU(t), SwiGLUBack(t))
+		all = append(all, Add(t), SwiGLU(t), SwiGLUBack(t), GELU(t), GELUBack(t), Join(t, 3, false), Join(t, 2, true))
 	}
 	return all
+}
+
+// Clip is the factor of gradient clipping from the squared norm: min(1, limit ÷ (√x + 1e-6)).
+func Clip() Spec {
+	return Spec{
+		Name: "clip", In: types(num.F32, 1), Out: types(num.F32, 1), Scalars: []string{"limit"},
+		Body: func(k *ptx.Builder, x []ptx.F32) []ptx.F32 {
+			return []ptx.F32{x[1].Div(x[0].Sqrt().Add(k.F32(1e-6))).Min(k.F32(1))}
+		},
+		Ref:    func(x []float64) []float64 { return []float64{min(1, x[1]/(math.Sqrt(x[0])+1e-6))} },
+		Sample: func(normal func() float64) []float64 { return []float64{math.Exp(normal()), 1} },
+	}
+}
+
+// Join is what ranks reduce: the sum of n tensors in their order, rounded once, or the largest.
+func Join(t num.DType, n int, largest bool) Spec {
+	name, op := "sum", func(a, b ptx.F32) ptx.F32 { return a.Add(b) }
+	ref := func(a, b float64) float64 { return a + b }
+	if largest {
+		name, op, ref = "max", func(a, b ptx.F32) ptx.F32 { return a.Max(b) }, math.Max
+	}
+	return Spec{
+		Name: fmt.Sprintf("%s%d_%v", name, n, t), In: types(t, n), Out: types(t, 1),
+		Body: func(_ *ptx.Builder, x []ptx.F32) []ptx.F32 {
+			y := x[0]
+			for _, v := range x[1:] {
+				y = op(y, v)
+			}
+			return []ptx.F32{y}
+		},
+		Ref: func(x []float64) []float64 {
+			y := x[0]
+			for _, v := range x[1:] {
+				y = ref(y, v)
+			}
+			return []float64{y}
+		},
+	}
 }

@@ -27,6 +27,15 @@ import (
 func body(k *ptx.Builder, c Config) params {
 	p := params{A: k.ParamMap("A"), B: k.ParamMap("B"), D: k.ParamMap("D"), TilesM: k.ParamU32("tilesM"), TilesN: k.ParamU32("tilesN"), Steps: k.ParamU32("steps")}
 	p.Finish = c.Epi.Params(k)
+	if c.StreamK {
+		p.stream = streamParams(k)
+	}
+	if c.Groups != Alone {
+		p.groups = groupParams(k)
+		if c.Groups == ByRows && c.TransB {
+			k.ShiftB()
+		}
+	}
 	if c.Epi.Act == kernel.SwiGLU {
 		k.SpliceB(c.BN / 2)
 	}
@@ -89,14 +98,43 @@ type builder struct {
 	loaded     ptx.Bar // chunks of C have come: one of each buffer of each consumer
 }
 
-// tiles visits every step-th tile of this cluster from the first-th on; row and col are the first of this CTA's tile.
-func (b *builder) tiles(first ptx.U32, step int, visit func(row, col ptx.U32)) {
-	k, c := b.k, b.c
+// work is a tile of D, or some k steps of one: those of the product's from first on, below end. Row and col are the first of this CTA's tile.
+type work struct {
+	row, col   ptx.U32
+	tile       ptx.U32 // its number
+	first, end ptx.U32
+	// Of groups: where the tile's rows of A and of B, and the group's k steps, begin in the matrices; rows of D from limit on are others'; left is the depth of the last k step.
+	rowA, rowB, depthA, depthB, limit, left ptx.U32
+}
+
+// from is where TMA finds A's and B's part of a k step: depth and row of each.
+func (w work) from(c Config, step ptx.U32) (depthA, rowA, depthB, rowB ptx.U32) {
+	depth := step.Times(c.BK)
+	switch c.Groups {
+	case ByRows:
+		return depth, w.row, depth.Add(w.depthB), w.rowB
+	case ByDepth:
+		return depth.Add(w.depthA), w.rowA, depth.Add(w.depthB), w.rowB
+	}
+	return depth, w.row, depth, w.col
+}
+
+func (w work) steps() ptx.U32 { return w.end.Sub(w.first) }
+
+// tiles visits every step-th tile of this cluster from the first-th on.
+func (b *builder) tiles(first ptx.U32, step int, visit func(work)) {
+	k := b.k
 	begin := k.ClusterIndex().Add(first.Mul(k.NumClusters()))
 	k.For(begin, b.p.TilesM.Mul(b.p.TilesN.U32), k.NumClusters().Times(step), func(t ptx.U32) {
-		m, n := c.Order.Tile(k, t, b.p.TilesM.U32, b.p.TilesN.U32)
-		visit(m.Times(c.ClusterM).Add(b.m).Times(c.BM), n.Times(c.ClusterN).Add(b.n).Times(c.columns()))
+		visit(b.place(t, k.U32(0), b.p.Steps.U32))
 	})
+}
+
+// place is k steps of tile t.
+func (b *builder) place(t, first, end ptx.U32) work {
+	c := b.c
+	m, n := c.Order.Tile(b.k, t, b.p.TilesM.U32, b.p.TilesN.U32)
+	return work{row: m.Times(c.ClusterM).Add(b.m).Times(c.BM), col: n.Times(c.ClusterN).Add(b.n).Times(c.columns()), tile: t, first: first, end: end}
 }
 
 func (b *builder) producer() {
@@ -110,17 +148,34 @@ func (b *builder) producer() {
 	at := b.ring.Producer()
 	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)) // to the CTAs with this one's rows
 	loadB := b.loaderB(k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM)))                                     // to those with its columns
-	b.tiles(k.U32(0), 1, func(row, col ptx.U32) {
-		k.For(k.U32(0), b.p.Steps.U32, k.U32(1), func(step ptx.U32) {
+	all := func(visit func(work)) { b.tiles(k.U32(0), 1, visit) }
+	switch {
+	case c.StreamK:
+		all = b.segments
+	case c.Groups != Alone:
+		all = func(visit func(work)) { b.each(ptx.Lane, visit) }
+	}
+	var back *ptx.Var[ptx.U32]
+	if c.Zigzag {
+		back = ptx.NewVarAt(k, ptx.Lane, k.U32(0))
+	}
+	all(func(w work) {
+		k.For(w.first, w.end, k.U32(1), func(step ptx.U32) {
+			if c.Zigzag {
+				step = back.Get().Ne(k.U32(0)).SelectU32(w.first.Add(w.end).Sub(k.U32(1)).Sub(step), step)
+			}
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
 			full.ArriveExpect(c.aBytes() + c.bBytes())
-			depth := step.Times(c.BK)
-			loadA(b.sA.At(s.Times(c.aBytes())), depth, row, full)
-			loadB(b.sB.At(s.Times(c.bBytes())), depth, col, full)
+			depthA, rowA, depthB, rowB := w.from(c, step)
+			loadA(b.sA.At(s.Times(c.aBytes())), depthA, rowA, full)
+			loadB(b.sB.At(s.Times(c.bBytes())), depthB, rowB, full)
 			at.Advance()
 		})
+		if c.Zigzag {
+			back.Set(back.Get().Xor(k.U32(1)))
+		}
 	})
 	at.Drain()
 }
@@ -150,7 +205,7 @@ func (b *builder) loaderB(mask ptx.U32) load {
 // down is the bytes from the start of a tile to its row r, a multiple of 64 in a transposed one.
 func (c Config) down(trans bool, r int) int {
 	if trans {
-		return r * c.BK * elem
+		return r * c.BK * c.elem()
 	}
 	return r * c.swizzle().Width()
 }
@@ -169,10 +224,17 @@ func (b *builder) loader(from ptx.ParamMap, trans bool, rows, parts int, part, m
 // piece gives the function that loads some of the rows of a tile; a mask that is not zero says into which CTAs.
 func (b *builder) piece(from ptx.ParamMap, trans bool, rows, some int, mask ptx.U32) load {
 	c := b.c
+	policy := uint64(ptx.EvictFirst)
+	if from == b.p.A {
+		policy = ptx.EvictLast
+	}
 	box := func(dst ptx.SAddr, x, y ptx.U32, full ptx.Bar) {
-		if mask == (ptx.U32{}) {
+		switch {
+		case c.KeepA:
+			from.Load2Hint(dst, x, y, full, b.k.U64(policy))
+		case mask == (ptx.U32{}):
 			from.Load2(dst, x, y, full)
-		} else {
+		default:
 			from.LoadMulticastTo2(dst, x, y, full, mask)
 		}
 	}
@@ -191,7 +253,10 @@ func (b *builder) piece(from ptx.ParamMap, trans bool, rows, some int, mask ptx.
 }
 
 // chunk is the bytes of 64 rows of a transposed operand's stage.
-func (c Config) chunk() int { return 64 * c.BK * elem }
+func (c Config) chunk() int { return 64 * c.BK * c.elem() }
+
+// kStep is the bytes of a row that one matrix product takes, whatever the type.
+const kStep = 32
 
 // layout describes an operand's tile to wgmma.
 func (c Config) layout(trans bool) ptx.DescLayout {
@@ -207,15 +272,16 @@ func (c Config) tile(rows int, trans bool) ptx.OperandTile {
 	if trans {
 		s = ptx.Swizzle128
 	}
-	return ptx.OperandTile{Layout: tile.Must(tile.OperandLayout(rows, c.BK, elem, tile.SwizzleMode(s.Width()), trans)), Elem: elem, Swizzle: s}
+	return ptx.OperandTile{Layout: tile.Must(tile.OperandLayout(rows, c.BK, c.elem(), tile.SwizzleMode(s.Width()), trans)), Elem: c.elem(), Swizzle: s}
 }
 
-// within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 16 elements along a row, transposed 16 lines of 128 bytes.
+// within is where 64-row block i of a tile of so many rows begins its k step j, in units of 16 bytes: K-major 32 bytes along a row, transposed 16 lines of 128 bytes.
 func (c Config) within(trans bool, rows, i, j int) int {
 	if trans {
 		return (i*c.chunk() + j*16*128) / 16
 	}
-	return (j*16/c.slab()*rows+i*64)*c.swizzle().Width()/16 + j*16%c.slab()*elem/16
+	width := c.swizzle().Width()
+	return (j*kStep/width*rows+i*64)*width/16 + j*kStep%width/16
 }
 
 func (b *builder) consumer() {
@@ -232,52 +298,93 @@ func (b *builder) consumer() {
 	for i := range accs {
 		accs[i] = k.NewAcc(c.BN)
 	}
-	end := b.epilogue(accs, group)
+	ending := b.epilogue(accs, group)
 	at := b.ring.Consumer()
-	first, step := k.U32(0), 1
-	if c.PingPong {
-		first, step = group, 2
-		at.Skip(group.Mul(b.p.Steps.U32))
-	}
 	// multiply issues one k step; the first of a tile overwrites the accumulators.
-	multiply := func(first bool) ptx.U32 {
+	multiply := func(first bool, clear func(stage ptx.U32)) ptx.U32 {
 		at.WaitFull()
 		s := at.Slot()
+		clear(s)
 		c.products(k, accs, descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64()), first)
 		at.Advance()
 		return s
 	}
 	await, yield := b.turns(group)
-	b.tiles(first, step, func(row, col ptx.U32) {
-		finish := end.begin(row.Add(mine), col)
+	b.mine(at, group, func(w work) {
+		w.row = w.row.Add(mine)
+		finish := ending.begin(w)
 		await()
-		last := ptx.NewVar(k, multiply(true))
-		k.For(k.U32(1), b.p.Steps.U32, k.U32(1), func(ptx.U32) {
-			s := multiply(false)
+		none := func(ptx.U32) {}
+		clear := func(s ptx.U32) { b.clear(w, s, b.sA.At(block), group.Plus(1)) }
+		end := w.end
+		var last *ptx.Var[ptx.U32]
+		again := func(clear func(ptx.U32)) {
+			s := multiply(false, clear)
 			k.WgmmaWait(1) // the step before this one is done with its stage
 			release(last.Get())
 			last.Set(s)
-		})
+		}
+		if c.Groups != ByDepth {
+			last = ptx.NewVar(k, multiply(true, none))
+		} else { // the last step stands behind the loop, and may be the first
+			end = end.Sub(k.U32(1))
+			last = ptx.NewVar(k, multiply(true, func(s ptx.U32) { k.If(end.Eq(k.U32(0)), func() { clear(s) }) }))
+		}
+		k.For(w.first.Plus(1), end, k.U32(1), func(ptx.U32) { again(none) })
+		if c.Groups == ByDepth {
+			k.If(end.Gt(k.U32(0)), func() { again(clear) })
+		}
 		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
 		finish()
-		if c.PingPong {
-			at.Skip(b.p.Steps.U32) // the other's tile
-		}
 	})
-	end.end()
+	ending.end()
+}
+
+// mine visits the work of a consumer: all of the CTA's, or every second piece in ping-pong, where the ring's stages of the others are skipped.
+func (b *builder) mine(at kernel.Cursor, group ptx.U32, visit func(work)) {
+	k, c := b.k, b.c
+	pieces := b.segments
+	if c.Groups != Alone {
+		pieces = func(visit func(work)) { b.each(ptx.Warpgroup, visit) }
+	}
+	switch {
+	case (c.StreamK || c.Groups != Alone) && c.PingPong:
+		turn := ptx.NewVar(k, group)
+		pieces(func(w work) {
+			k.IfElse(turn.Get().Eq(k.U32(0)), func() { visit(w) }, func() { at.Skip(w.steps()) })
+			turn.Set(k.U32(1).Sub(turn.Get()))
+		})
+	case c.StreamK || c.Groups != Alone:
+		pieces(visit)
+	case c.PingPong:
+		at.Skip(group.Mul(b.p.Steps.U32))
+		b.tiles(group, 2, func(w work) {
+			visit(w)
+			at.Skip(b.p.Steps.U32) // the other's tile
+		})
+	default:
+		b.tiles(k.U32(0), 1, visit)
+	}
 }
 
 // products issues the products of one stage.
 func (c Config) products(k *ptx.Builder, accs []*ptx.Acc, a, b ptx.Desc, first bool) {
 	k.WgmmaFence()
-	for j := range c.BK / 16 {
+	for j := range c.BK * c.elem() / kStep {
 		for i, acc := range accs {
 			x, y, more := a.Step(c.within(c.TransA, c.BM, i, j)), b.Step(c.within(c.TransB, c.BN, 0, j)), k.Bool(!first || j > 0)
-			if c.In == num.F16 {
+			switch c.In {
+			case num.F16:
 				acc.MMAF16(x, y, more, flag(c.TransA), flag(c.TransB))
-			} else {
+			case num.TF32:
+				acc.MMATF32(x, y, more)
+			case num.E4M3:
+				acc.MMAE4M3(x, y, more)
+			case num.E5M2:
+				acc.MMAE5M2(x, y, more)
+			default:
 				acc.MMABF16(x, y, more, flag(c.TransA), flag(c.TransB))
 			}
 		}

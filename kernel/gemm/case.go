@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand"
@@ -39,6 +40,9 @@ func integers(n int, r *rand.Rand) []float32 {
 // Case makes the buffers of g and describes the launch on a device that runs so many CTAs of it at once.
 func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	c := g.Config
+	if c.Groups != Alone {
+		return x.grouped(g, ctas)
+	}
 	a, b := x.a, x.b
 	if c.TransA {
 		a = transposed(a, x.M, x.K)
@@ -56,8 +60,32 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	if c.Epi != (kernel.Epilogue{}) {
 		check = x.epilogue(c, &p)
 	}
+	if n := g.Workspace(ctas); n > 0 {
+		p.Work = workspace(n, c.flagBytes(ctas))
+		plain := check
+		check = func() error { return errors.Join(plain(), flagsDown(p.Work, c.flagBytes(ctas))) }
+	}
 	l, args, err := g.Launch(p, ctas)
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err
+}
+
+// workspace is flags that are down and sums that are NaN.
+func workspace(n, flags int) *ptx.Buffer {
+	b := &ptx.Buffer{Name: "workspace", Data: make([]byte, n)}
+	for i := flags; i < n; i++ {
+		b.Data[i] = 0xff
+	}
+	return b
+}
+
+// flagsDown checks that a launch has left the workspace as the next one needs it.
+func flagsDown(b *ptx.Buffer, flags int) error {
+	for i, x := range b.Data[:flags] {
+		if x != 0 {
+			return fmt.Errorf("gemm: flag %d of the workspace is up after the launch", i/4)
+		}
+	}
+	return nil
 }
 
 const guard = 256 // bytes behind a buffer that nothing may touch
@@ -83,7 +111,11 @@ func put(b *ptx.Buffer, t num.DType, i int, x float32) {
 		binary.LittleEndian.PutUint16(b.Data[2*i:], num.ToBF16(x))
 	case num.F16:
 		binary.LittleEndian.PutUint16(b.Data[2*i:], num.ToF16(x))
-	case num.F32:
+	case num.E4M3:
+		b.Data[i] = num.ToE4M3(x)
+	case num.E5M2:
+		b.Data[i] = num.ToE5M2(x)
+	case num.F32, num.TF32:
 		binary.LittleEndian.PutUint32(b.Data[4*i:], math.Float32bits(x))
 	}
 }
@@ -161,6 +193,9 @@ func (c Config) Sizes() [][3]int {
 	}
 	if c.Epi.Act == kernel.SwiGLU { // half of N is D's width
 		return [][3]int{{256, 256, 256}, {136, 208, deep}, {512, 256, 1024}, {8, 16, 8}, {odd, 32, 24}, {304, 528, 640}}
+	}
+	if c.elem() == 1 {
+		return [][3]int{{256, 256, 256}, {136, 200, 80}, {512, 256, 1024}, {8, 8, 16}, {odd, 16, 48}, {304, 520, 640}}
 	}
 	return [][3]int{{256, 256, 256}, {136, 200, deep}, {512, 256, 1024}, {8, 8, 8}, {odd, 16, 24}, {304, 520, 640}}
 }

@@ -23,7 +23,7 @@ func TestChooseGivesALegalConfiguration(t *testing.T) {
 				if err != nil {
 					t.Errorf("%v: %v", s, err)
 				}
-				if c != c.Like(like.full()) {
+				if c != c.Like(like.Full()) {
 					t.Errorf("%v: %v is not the product asked for", s, c)
 				}
 			}
@@ -51,9 +51,9 @@ func TestChooseTakesTheMeasured(t *testing.T) {
 // Products that 128×256 tiles spread badly, which was measured to cost a fifth of the speed, get tiles whose rounds are full.
 func TestEstimateFillsTheMachine(t *testing.T) {
 	for _, s := range [][3]int{{1024, 1024, 1024}, {1024, 3072, 8192}, {1024, 3072, 16384}, {6144, 1024, 16384}, {1536, 2048, 1024}, {512, 2048, 16384}} {
-		c := Estimate(s[0], s[1], s[2], 132, Config{TransA: true, TransB: true})
+		c := Estimate(s[0], s[1], s[2], 132, Config{TransA: true, TransB: true, StreamK: s[2] > 8192})
 		tiles := ceil(s[0], c.BM) * ceil(s[1], c.BN)
-		if slots := ceil(tiles, 132) * 132; float64(tiles) < 0.9*float64(slots) {
+		if slots := ceil(tiles, 132) * 132; float64(tiles) < 0.9*float64(slots) && !c.StreamK {
 			t.Errorf("%v gets %v: %d tiles on %d places", s, c, tiles, slots)
 		}
 	}

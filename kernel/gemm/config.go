@@ -13,7 +13,7 @@ import (
 // Config chooses one member of the family. The zero value is none; Default is measured best for large squares.
 type Config struct {
 	BM, BN    int  // rows and columns of a CTA's tile
-	BK        int  // depth of a stage: 32, 64 or 128
+	BK        int  // depth of a stage: 64, 128 or 256 bytes of a row
 	Stages    int  // stages of the ring, 2 or more
 	Consumers int  // warpgroups that multiply, 1 to 3: each has BM/Consumers rows of every tile …
 	PingPong  bool // … or, where set, whole tiles in turn, so that one stores while the other multiplies
@@ -21,20 +21,24 @@ type Config struct {
 	ClusterN  int  // CTAs along N: they share tiles of A
 	Order     kernel.Order
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
+	StreamK   bool // the tiles that would not fill the device are cut along K: all clusters have equally many k steps, and sum what they have in a fixed order
+	Groups    Groups
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
+	KeepA     bool         // asks L2 to keep A, whose rows a strip of tiles comes back to, rather than B; clusters of one
+	Zigzag    bool         // every second tile of a CTA goes through K backwards, so that it starts with what L2 has just seen
 
-	In     num.DType // of A and B: BF16 or F16; 0: BF16
-	Out    num.DType // of D: BF16, F16 or F32; 0: In
+	In     num.DType // of A and B: BF16, F16, TF32, E4M3 or E5M2; 0: BF16
+	Out    num.DType // of D: BF16, F16 or F32; 0: In, F32 for TF32, BF16 for fp8
 	Add    bool      // add the product to D instead of overwriting it; D is F32
 	Epi    kernel.Epilogue
 	TransA bool // A is stored [K, M]
 	TransB bool // B is stored [K, N]
 }
 
-// full replaces zero fields by what they stand for.
-func (c Config) full() Config {
+// Full replaces zero fields by what they stand for.
+func (c Config) Full() Config {
 	if c.Buffers == 0 {
 		c.Buffers = 2
 	}
@@ -42,14 +46,33 @@ func (c Config) full() Config {
 		c.In = num.BF16
 	}
 	if c.Out == 0 {
-		c.Out = c.In
+		c.Out = c.usualOut()
 	}
 	return c
 }
 
-// Like is the configuration for a product of the types, layouts, addition and epilogue of another.
+// usualOut is the type of D where none is named.
+func (c Config) usualOut() num.DType {
+	switch c.In {
+	case num.TF32:
+		return num.F32
+	case num.E4M3, num.E5M2:
+		return num.BF16
+	}
+	return c.In
+}
+
+// elem is the bytes of an element of A and B.
+func (c Config) elem() int { return c.Full().In.Size() }
+
+// row is the bytes of a stage's row.
+func (c Config) row() int { return c.BK * c.elem() }
+
+// Like is the configuration for a product of the types, layouts, addition, epilogue and groups of another.
+// Stages stay as deep in bytes.
 func (c Config) Like(o Config) Config {
-	c.In, c.Out, c.Add, c.Epi, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Epi, o.TransA, o.TransB
+	c.BK = c.BK * c.elem() / o.elem()
+	c.In, c.Out, c.Add, c.Epi, c.Groups, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Epi, o.Groups, o.TransA, o.TransB
 	return c
 }
 
@@ -71,22 +94,22 @@ func Default() Config {
 func (c Config) Cluster() int { return c.ClusterM * c.ClusterN }
 
 func (c Config) threads() int { return 128 * (1 + c.Consumers) }
-func (c Config) aBytes() int  { return c.BM * c.BK * elem }
-func (c Config) bBytes() int  { return c.BN * c.BK * elem }
+func (c Config) aBytes() int  { return c.BM * c.BK * c.elem() }
+func (c Config) bBytes() int  { return c.BN * c.BK * c.elem() }
 
 // storeBytes are the store buffers of one consumer.
-func (c Config) storeBytes() int { return c.full().Buffers * kernel.StoreBytes }
+func (c Config) storeBytes() int { return c.Full().Buffers * kernel.StoreBytes }
 
 // swizzle is the pattern of operand tiles that lie K-major, whose slabs are one pattern wide along K. Transposed ones are 128-byte swizzled.
 func (c Config) swizzle() ptx.Swizzle {
-	if c.BK == 32 {
+	if c.BK*c.elem() == 64 {
 		return ptx.Swizzle64
 	}
 	return ptx.Swizzle128
 }
 
 // slab is the columns of one slab.
-func (c Config) slab() int { return c.swizzle().Width() / elem }
+func (c Config) slab() int { return c.swizzle().Width() / c.elem() }
 
 // rows is the height of what one consumer accumulates.
 func (c Config) rows() int {
@@ -122,19 +145,19 @@ func (c Config) Shared() int {
 		n += 8 * c.Consumers
 	}
 	if c.Epi.ReadsC() {
-		n += 8 * c.Consumers * c.full().Buffers
+		n += 8 * c.Consumers * c.Full().Buffers
 	}
 	return n
 }
 
 // Check tells why a configuration cannot be built.
 func (c Config) Check() error {
-	c = c.full()
+	c = c.Full()
 	switch {
 	case c.BM%64 != 0 || c.BM < 64 || c.BM > 256 || c.BN%64 != 0 || c.BN < 64 || c.BN > 256:
 		return fmt.Errorf("gemm: tile of %d×%d, want multiples of 64 up to 256", c.BM, c.BN)
-	case c.BK != 32 && c.BK != 64 && c.BK != 128:
-		return fmt.Errorf("gemm: stages %d deep, want 32, 64 or 128: swizzled rows of bf16", c.BK)
+	case c.row() != 64 && c.row() != 128 && c.row() != 256:
+		return fmt.Errorf("gemm: stages %d × %v deep, want rows of 64, 128 or 256 bytes", c.BK, c.In)
 	case c.Stages < 2 || c.Stages > 32:
 		return fmt.Errorf("gemm: %d stages, want 2..32", c.Stages)
 	case c.Consumers < 1 || c.Consumers > 3 || c.PingPong && c.Consumers != 2:
@@ -153,6 +176,20 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.KeepA && c.Cluster() > 1:
+		return fmt.Errorf("gemm: keeping A in clusters of %d×%d, want 1×1: multicast has no cache policy here", c.ClusterM, c.ClusterN)
+	case c.Zigzag && c.Groups != Alone:
+		return fmt.Errorf("gemm: groups with a zigzag along K")
+	case c.Groups != Alone && (c.StreamK || c.OneTile || c.Epi != kernel.Epilogue{}):
+		return fmt.Errorf("gemm: groups beside stream-K, a cluster a tile or an epilogue, want groups alone")
+	case c.Groups == ByRows && c.TransA || c.Groups == ByDepth && !(c.TransA && c.TransB):
+		return fmt.Errorf("gemm: groups of rows with A transposed, or of depth without both transposed")
+	case c.Groups > ByDepth:
+		return fmt.Errorf("gemm: groups of kind %d, want 0..2", c.Groups)
+	case c.StreamK && c.OneTile:
+		return fmt.Errorf("gemm: stream-K with a cluster a tile, want clusters that take several")
+	case c.StreamK && c.Epi.ReadsC():
+		return fmt.Errorf("gemm: stream-K beside an epilogue that reads C; hint: no residual, or no stream-K")
 	case c.Overlap > Invites || c.L2 > ptx.L2256B:
 		return fmt.Errorf("gemm: overlap %d, L2 promotion %d, want 0..2 and 0..3", c.Overlap, c.L2)
 	case c.Shared() > ptx.MaxShared:
@@ -163,8 +200,10 @@ func (c Config) Check() error {
 
 func (c Config) checkTypes() error {
 	switch {
-	case c.In != num.BF16 && c.In != num.F16:
-		return fmt.Errorf("gemm: operands of type %v, want bf16 or f16", c.In)
+	case c.In != num.BF16 && c.In != num.F16 && c.In != num.TF32 && c.In != num.E4M3 && c.In != num.E5M2:
+		return fmt.Errorf("gemm: operands of type %v, want bf16, f16, tf32, e4m3 or e5m2", c.In)
+	case (c.TransA || c.TransB) && c.elem() != 2:
+		return fmt.Errorf("gemm: transposed operands of type %v: the tensor cores transpose types of 16 bits alone; hint: keep a transposed copy", c.In)
 	case c.Out != num.BF16 && c.Out != num.F16 && c.Out != num.F32:
 		return fmt.Errorf("gemm: result of type %v, want bf16, f16 or f32", c.Out)
 	case c.Add && c.Out != num.F32:
@@ -186,15 +225,17 @@ func power(n int) bool { return n > 0 && n&(n-1) == 0 }
 func (c *Config) options() []option {
 	flag := func(word string, b *bool) option { return option{word, *b, func() { *b = true }} }
 	overlap := func(word string, o Overlap) option { return option{word, c.Overlap == o, func() { c.Overlap = o }} }
+	groups := func(word string, g Groups) option { return option{word, c.Groups == g, func() { c.Groups = g }} }
 	l2 := func(word string, l ptx.L2Sector) option { return option{word, c.L2 == l, func() { c.L2 = l }} }
 	buffers := func(word string, n int) option { return option{word, c.Buffers == n, func() { c.Buffers = n }} }
+	in := func(t num.DType) option { return option{t.String(), c.In == t, func() { c.In = t }} }
 	out := func(t num.DType) option {
-		return option{"to" + t.String(), c.Out == t && c.Out != c.In, func() { c.Out = t }}
+		return option{"to" + t.String(), c.Out == t && c.Out != c.usualOut(), func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
-		{"f16", c.In == num.F16, func() { c.In = num.F16 }}, out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
+		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
 	}
 	for _, w := range c.Epi.Words() {
 		all = append(all, option{w.Name, w.On, w.Set})
@@ -210,7 +251,7 @@ type option struct {
 
 // String is the configuration's name, which ParseConfig reads: tile, consumers, cluster, stages, strip, and what is not usual.
 func (c Config) String() string {
-	c = c.full()
+	c = c.Full()
 	s := fmt.Sprintf("%dx%dx%d-w%d-c%dx%d-s%d-g%d", c.BM, c.BN, c.BK, c.Consumers, c.ClusterM, c.ClusterN, c.Stages, c.Order.Group)
 	for _, o := range c.options() {
 		if o.on {
@@ -244,7 +285,7 @@ func ParseConfig(name string) (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("%w in %q; hint: names look like %v", err, name, Default())
 	}
-	return c.full(), c.Check()
+	return c.Full(), c.Check()
 }
 
 // set applies one option, and tells whether there is one of that name.

@@ -34,12 +34,13 @@ type ending struct {
 	accs   []*ptx.Acc
 	store  kernel.Store
 	finish *kernel.Finish
+	group  ptx.U32
 }
 
 func (b *builder) epilogue(accs []*ptx.Acc, group ptx.U32) *ending {
 	k, c := b.k, b.c
-	e := &ending{b: b, accs: accs, store: kernel.Store{Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}}
-	if c.Epi == (kernel.Epilogue{}) {
+	e := &ending{b: b, accs: accs, group: group, store: kernel.Store{Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}}
+	if c.Epi == (kernel.Epilogue{}) && !c.StreamK {
 		return e
 	}
 	e.finish = &kernel.Finish{Epilogue: c.Epi, Operands: b.p.Finish, Height: c.rows(), Width: c.BN}
@@ -54,15 +55,27 @@ func (b *builder) epilogue(accs []*ptx.Acc, group ptx.U32) *ending {
 }
 
 // begin is before the products of a tile: it starts to load what the epilogue will need. What it returns stores the tile.
-func (e *ending) begin(row, col ptx.U32) (finish func()) {
-	k := e.b.k
+func (e *ending) begin(w work) (finish func()) {
+	k, row, col := e.b.k, w.row, w.col
+	if e.b.c.StreamK {
+		return e.streamed(w)
+	}
+	if e.b.c.Groups != Alone {
+		return func() { e.ragged(w) }
+	}
 	if e.finish == nil {
 		return func() { e.store.Tile(k, e.store.Rounded(e.b.p.D.TensorMap, e.accs, row, col)) }
 	}
 	if e.b.c.Overlap != Serial && (e.store.Reads != nil || e.finish.Epilogue.Vectors() > 0) {
 		k.If(e.store.Lead(k), k.GridWait) // C and the vectors may be what the grid in front writes
 	}
-	batches := e.finish.Batches(e.store, e.b.p.D, kernel.Plain(e.accs), row, col)
+	return e.tile(kernel.Plain(e.accs), row, col)
+}
+
+// tile is begin for a tile whose product comes from a source.
+func (e *ending) tile(from kernel.Source, row, col ptx.U32) (finish func()) {
+	k := e.b.k
+	batches := e.finish.Batches(e.store, e.b.p.D, from, row, col)
 	e.finish.Begin(e.store.Lead(k), row, col)
 	e.store.Begin(k, batches)
 	return func() {

@@ -1,4 +1,4 @@
-// Package gemm multiplies matrices on Hopper's tensor cores: D = epilogue(A·Bᵀ), bf16 or f16 in, bf16, f16 or f32 out, float32 accumulation, any M, N, K whose rows are
+// Package gemm multiplies matrices on Hopper's tensor cores: D = epilogue(A·Bᵀ), bf16, f16, tf32 or fp8 in, bf16, f16 or f32 out, float32 accumulation, any M, N, K whose rows are
 // multiples of 16 bytes. A and B may each lie transposed in memory, which is what the three products of a linear layer's training need.
 //
 // Start with Config in config.go, then body.go, which is the kernel; choose.go picks a Config for a problem.
@@ -8,8 +8,6 @@ import (
 	"heddle/kernel"
 	"heddle/ptx"
 )
-
-const elem = 2 // bytes of an element of A and B
 
 // Gemm is a built kernel: its entry and the handles that fill a launch.
 type Gemm struct {
@@ -23,6 +21,8 @@ type params struct {
 	TilesM, TilesN ptx.ParamU32 // cluster tiles
 	Steps          ptx.ParamU32 // of BK along K
 	Finish         kernel.FinishParams
+	stream
+	groups
 }
 
 // New builds the kernel.
@@ -30,7 +30,7 @@ func New(c Config) (*Gemm, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	c = c.full()
+	c = c.Full()
 	k := ptx.New("gemm", c.threads(), c.Cluster())
 	g := &Gemm{Config: c}
 	g.params = body(k, c)

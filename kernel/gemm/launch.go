@@ -16,6 +16,18 @@ type Problem struct {
 	B       *ptx.Buffer // [N, K], or [K, N]
 	D       *ptx.Buffer // [M, N]; [M, N/2] for SwiGLU, [M, 2N] for its backward form
 	Epi     Operands
+	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K; of this launch's stream alone
+	// Of groups: by rows M is the rows of all groups, and B is Groups matrices; by depth K is the rows of all groups, and D is Groups matrices.
+	Groups  int
+	Offsets *ptx.Buffer // uint32, Groups + 1 of them
+}
+
+// count is the matrices that lie behind each other where the configuration groups.
+func (p Problem) count(groups, as Groups) int {
+	if groups == as {
+		return p.Groups
+	}
+	return 1
 }
 
 // Operands are what a configuration's epilogue takes; the others are not looked at.
@@ -25,6 +37,19 @@ type Operands struct {
 	C                   *ptx.Buffer // of D's type and shape; for a backward activation what the forward one kept
 	Kept                *ptx.Buffer // [M, N] of D's type
 	AMax                *ptx.Buffer // one float32, zero before
+}
+
+// Takes tells whether TMA can move the rows of a product's matrices: each must be a multiple of 16 bytes.
+func (c Config) Takes(m, n, k int) bool {
+	c = c.Full()
+	rowA, rowB, d := k, k, c.Epi.Act.Columns(n)
+	if c.TransA {
+		rowA = m
+	}
+	if c.TransB {
+		rowB = n
+	}
+	return rowA*c.elem()%16 == 0 && rowB*c.elem()%16 == 0 && d*c.Out.Size()%16 == 0 && (c.Epi.Act != kernel.SwiGLU || n%2 == 0)
 }
 
 // Launch describes the launch for a device that runs so many CTAs of this kernel at once.
@@ -51,7 +76,16 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	g.TilesN.Put(a, uint32(tilesN))
 	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
 	clusters := tilesM * tilesN
-	if !c.OneTile {
+	switch {
+	case c.Groups != Alone:
+		if clusters, err = g.putGroups(a, p, tilesM, tilesN, ctas); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	case c.StreamK:
+		if clusters, err = g.putStream(a, p, clusters, ctas); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	case !c.OneTile:
 		clusters = min(ctas/c.Cluster(), clusters)
 	}
 	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster()}, PDL: c.Overlap != Serial}, a, nil
@@ -64,7 +98,11 @@ func (g *Gemm) maps(p Problem) (*ptx.Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.operand("B", p.B, p.N, p.K, min(c.BN/c.ClusterM, c.columns()), c.TransB)
+	rowsB, depthB := p.N*p.count(c.Groups, ByRows), p.K
+	if c.TransB && c.Groups == ByRows {
+		rowsB, depthB = p.N, p.K*p.Groups
+	}
+	b, err := c.operand("B", p.B, rowsB, depthB, min(c.BN/c.ClusterM, c.columns()), c.TransB)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +115,7 @@ func (g *Gemm) maps(p Problem) (*ptx.Args, error) {
 // results puts D and the epilogue's operands.
 func (g *Gemm) results(args *ptx.Args, p Problem) error {
 	e, f := g.Config.Epi, g.Finish
-	d, err := g.halves("D", p.D, p.M, e.Act.Columns(p.N), e.Act == kernel.DSwiGLU)
+	d, err := g.halves("D", p.D, p.M*p.count(g.Config.Groups, ByDepth), e.Act.Columns(p.N), e.Act == kernel.DSwiGLU)
 	if err != nil {
 		return err
 	}

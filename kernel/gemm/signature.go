@@ -20,7 +20,7 @@ func (g *Gemm) Signature(ctas int) *signature.Signature[Matrices] {
 		}
 		return s.Size(name, divisor)
 	}
-	in, out := 16/elem, 16/c.Out.Size()
+	in, out := 16/c.elem(), 16/c.Out.Size()
 	m, n, k := row("m", when(c.TransA, in)), row("n", when(c.TransB, in), out), row("k", when(!c.TransA || !c.TransB, in))
 	operand := func(name string, field func(*Matrices) *signature.Tensor, rows signature.Size, trans bool) signature.Slot {
 		dims := []signature.Size{rows, k}

@@ -19,9 +19,9 @@ func (r *recorded) SetWord(int, uint64)           {}
 func (r *recorded) SetMap(i int, at uint64) error { r.maps[i] = at; return nil }
 func (r *recorded) Queue(uintptr) error           { return nil }
 
-type stream struct{}
+type nowhere struct{}
 
-func (stream) Handle() uintptr { return 0 }
+func (nowhere) Handle() uintptr { return 0 }
 
 // A launch through the handle is the launch that Launch describes, for every layout and type.
 func TestHandleLaunchesWhatLaunchDescribes(t *testing.T) {
@@ -44,7 +44,7 @@ func TestHandleLaunchesWhatLaunchDescribes(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := operands(c, m, n, k)
-		if err := h.Launch(stream{}, &o); err != nil {
+		if err := h.Launch(nowhere{}, &o); err != nil {
 			t.Fatal(err)
 		}
 		l, args, err := g.Launch(Problem{M: m, N: n, K: k, A: placed(0x1000), B: placed(0x2000), D: placed(0x4000)}, ctas)
@@ -61,19 +61,19 @@ func TestHandleLaunchesWhatLaunchDescribes(t *testing.T) {
 			}
 		}
 		o.B.Addr = 0x8000
-		if err := h.Launch(stream{}, &o); err != nil || len(r.maps) != 1 || r.maps[1] != 0x8000 {
+		if err := h.Launch(nowhere{}, &o); err != nil || len(r.maps) != 1 || r.maps[1] != 0x8000 {
 			t.Errorf("%s: %v, moved %v", name, err, r.maps)
 		}
 		for _, x := range []*signature.Tensor{&o.A, &o.B, &o.D} {
 			before := *x
 			x.Dims[0]++
-			if err := h.Launch(stream{}, &o); err == nil {
+			if err := h.Launch(nowhere{}, &o); err == nil {
 				t.Errorf("%s: a tensor with a row too many was taken", name)
 			}
 			*x = before
 		}
 		odd := operands(c, 20, 24, 36)
-		if err := h.Launch(stream{}, &odd); name == "" && (err == nil || !strings.Contains(err.Error(), "k is 36 in A [m, k], want a multiple of 8")) {
+		if err := h.Launch(nowhere{}, &odd); name == "" && (err == nil || !strings.Contains(err.Error(), "k is 36 in A [m, k], want a multiple of 8")) {
 			t.Errorf("got %v", err)
 		}
 	}

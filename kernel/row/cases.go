@@ -195,14 +195,22 @@ func (n *NormBack) Equivalent(m ptx.Mutant) string { return even(m) }
 // Case adds the columns of a random matrix to a random vector.
 func (c *Columns) Case(rows, cols int, seed int64) (kernel.Case, error) {
 	r := rand.New(rand.NewSource(seed))
-	x, xs := draw(r, "x", num.F32, false, rows*cols)
-	y, want := draw(r, "y", num.F32, false, cols)
-	l, a, err := c.Launch(y.Place(), x.Place(), rows, cols)
+	x, xs := draw(r, "x", c.Config.Type, false, rows*cols)
+	parts := 1
+	if !c.Config.Last {
+		parts = min(3, rows)
+	}
+	y, want := draw(r, "y", num.F32, false, parts*cols)
+	l, a, err := c.Launch(y.Place(), x.Place(), rows, cols, parts)
 	return kernel.Case{Name: fmt.Sprintf("%dx%d", rows, cols), Launch: l, Args: a, Check: func() error {
-		for j := range cols {
+		for j := range parts * cols {
 			sum, size := want[j], math.Abs(want[j])
-			for i := range rows {
-				sum, size = sum+xs[i*cols+j], size+math.Abs(xs[i*cols+j])
+			if !c.Config.Last {
+				sum, size = 0, 0
+			}
+			each := (rows + parts - 1) / parts
+			for i := j / cols * each; i < min(rows, (j/cols+1)*each); i++ {
+				sum, size = sum+xs[i*cols+j%cols], size+math.Abs(xs[i*cols+j%cols])
 			}
 			if err := near("y", y, j, sum, size); err != nil {
 				return err

@@ -122,6 +122,8 @@ func built(t *testing.T) map[string]kernel.Built {
 				k, err := NewNormBack(b)
 				add(b.name(), k, err)
 			}
+			z, err := NewShift(ShiftConfig{Cols: cols, Type: typ, Wide: true, Bias: cols > 100})
+			add(z.Entry.Name, z, err)
 			d, err := NewDot(cols, typ, true)
 			add(d.Entry.Name, d, err)
 		}
@@ -130,6 +132,8 @@ func built(t *testing.T) map[string]kernel.Built {
 			add(n.Entry.Name, n, err)
 			b, err := NewNormBack(NormBackConfig{Cols: cols, Type: typ, Weights: true})
 			add(b.Entry.Name, b, err)
+			z, err := NewShift(ShiftConfig{Cols: cols, Type: typ, Bias: cols > 100})
+			add(z.Entry.Name, z, err)
 			d, err := NewDot(cols, typ, false)
 			add(d.Entry.Name, d, err)
 		}
@@ -154,8 +158,10 @@ func built(t *testing.T) map[string]kernel.Built {
 		r, err := NewReduce(ReduceConfig{Term: Tokens, Type: num.F32, Last: last})
 		add(r.Entry.Name, r, err)
 	}
-	c, err := NewColumns()
-	add("columns", c, err)
+	for _, c := range []ColumnsConfig{{num.F32, true}, {num.F32, false}, {num.BF16, false}} {
+		k, err := NewColumns(c)
+		add(k.Entry.Name, k, err)
+	}
 	return all
 }
 

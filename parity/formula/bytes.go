@@ -26,10 +26,10 @@ func (t Table) Total() (n int64) {
 	return n
 }
 
-// Bytes is what a rank receives in one step without the optimiser: one micro-batch forward and backward, gradients settled and
+// Bytes is what a rank receives in one step without the optimiser: every micro-batch forward and backward, gradients settled and
 // their norm taken, the loss and the token count summed. Per key, the rank that receives most.
-func Bytes(m Shape, l Layout) Table {
-	z := localSizes(m, l)
+func Bytes(m Shape, l Layout, s Schedule) Table {
+	z := localSizes(m, l, s)
 	t := table{z: z, out: Table{}}
 	t.scalars()
 	t.shards()
@@ -80,16 +80,19 @@ func (t *table) scalars() {
 	t.add(every+"/all-reduce", n, reduced(1, n))
 }
 
-// shards: fsdp gathers the root unit once and a layer's twice, for forward and for backward; it scatters the sum of the
-// gradients of each unit once. All of it is independent of the number of tokens.
+// shards: in each micro-batch fsdp gathers the root unit twice, for the embedding and for the head, and a layer's twice, for
+// forward and for backward, where it serves running the layer again too; but the last layer's once, because backward follows
+// forward there. It scatters the sum of the gradients of each unit once. All of it is independent of the number of
+// tokens.
 func (t *table) shards() {
 	z := &t.z
 	root, layer := z.fsdp*z.slice(elements(z.root())), z.fsdp*z.slice(elements(z.layer()))
-	t.add("fsdp/all-gather", z.fsdp, gathered(root, z.fsdp)+2*z.L*gathered(layer, z.fsdp))
-	t.add("fsdp/reduce-scatter", z.fsdp, gathered(root, z.fsdp)+z.L*gathered(layer, z.fsdp))
+	t.add("fsdp/all-gather", z.fsdp, z.micro*(2*gathered(root, z.fsdp)+(2*z.L-1)*gathered(layer, z.fsdp)))
+	t.add("fsdp/reduce-scatter", z.fsdp, z.micro*(gathered(root, z.fsdp)+z.L*gathered(layer, z.fsdp)))
 }
 
-// tensorParallel: the residual stream of b·s tokens at the borders of the sub-blocks, and the loss over a cut vocabulary.
+// tensorParallel: the residual stream of b·s tokens at the borders of the sub-blocks, and the loss over a cut vocabulary. A layer
+// that is run again crosses its borders once more, but for the last: nothing reads its output.
 func (t *table) tensorParallel() {
 	z := &t.z
 	tokens := z.b * z.s
@@ -98,19 +101,19 @@ func (t *table) tensorParallel() {
 		// A sub-block gathers three times (its input; in Backward the gradient of its output, and its input again for the
 		// weights) and scatters twice (its output, the gradient of its input). The embedding scatters its output and gathers
 		// that gradient; the head gathers its input and scatters that gradient.
-		t.add("tp/all-gather", z.tp, (2*3*z.L+2)*gathered(stream, z.tp))
-		t.add("tp/reduce-scatter", z.tp, (2*2*z.L+2)*gathered(stream, z.tp))
+		t.add("tp/all-gather", z.tp, z.micro*(2*3*z.L+2+2*z.full)*gathered(stream, z.tp))
+		t.add("tp/reduce-scatter", z.tp, z.micro*(2*2*z.L+2+z.full)*gathered(stream, z.tp))
 	} else {
 		// A sub-block sums its output, and in Backward the gradient of its input (one sum for q, k, v; one for gate, up). The
 		// embedding sums its output, the head the gradient of its input.
-		t.add("tp/all-reduce", z.tp, (2*2*z.L+2)*reduced(stream, z.tp))
+		t.add("tp/all-reduce", z.tp, z.micro*(2*2*z.L+2+z.full)*reduced(stream, z.tp))
 	}
 	// A row's maximum; then its sum of exponentials and its label's logit together.
-	t.add("tp/all-reduce max", z.tp, reduced(tokens, z.tp))
-	t.add("tp/all-reduce", z.tp, reduced(2*tokens, z.tp))
+	t.add("tp/all-reduce max", z.tp, z.micro*reduced(tokens, z.tp))
+	t.add("tp/all-reduce", z.tp, z.micro*reduced(2*tokens, z.tp))
 }
 
-// ulysses: four all-to-alls a layer. A rank keeps one of the cp blocks of what it sends and receives the others': the heads of
+// ulysses: four all-to-alls a layer, and the two of Forward again in a layer that is run again. A rank keeps one of the cp blocks of what it sends and receives the others': the heads of
 // one rank, for the tokens of one rank.
 func (t *table) ulysses() {
 	z := &t.z
@@ -119,7 +122,7 @@ func (t *table) ulysses() {
 	output := z.D * z.ah           // attention's output forward
 	grad := z.D*z.ah + z.ah        // its gradient backward, with one row sum of o·do a head
 	block := 2*qkv + output + grad // of one token
-	t.add("cp/all-to-all", z.cp, z.L*(z.cp-1)*tokens*block)
+	t.add("cp/all-to-all", z.cp, z.micro*(z.cp-1)*tokens*(z.L*block+z.full*(qkv+output)))
 }
 
 // settle: gradients that are still sums over ranks' parts. Over dp and cp every parameter is: one all-reduce of all that rests

@@ -26,11 +26,11 @@ type Crossing struct {
 func Cross(m Shape, p int) Crossing {
 	c := Crossing{Ranks: p}
 
-	z := localSizes(m, Layout{TP: p, Megatron: true})
+	z := localSizes(m, Layout{TP: p, Megatron: true}, Schedule{})
 	c.Megatron.PerToken = int64(m.Elem * (p - 1) * ((10*m.L+4)*m.H + 6))
 	c.Megatron.Fixed = int64(m.Elem * (z.packedSums(z.packed(0)) + reduced(1, p))) // and the norm's scalar
 
-	z = localSizes(m, Layout{CP: p})
+	z = localSizes(m, Layout{CP: p}, Schedule{})
 	c.Ulysses.PerToken = int64(m.Elem * (p - 1) * m.L * ((4*m.D+1)*(m.A/p) + 4*m.D*max(m.G/p, 1)))
 	c.Ulysses.Fixed = int64(m.Elem * (reduced(z.rests(), p) + 3*reduced(1, p))) // the norm's scalar, the loss, the count
 

@@ -32,7 +32,10 @@ type sizes struct {
 	dp, fsdp, cp, tp int
 	megatron         bool
 
-	b int // sequences: B/(dp·fsdp)
+	micro int // micro-batches
+	full  int // layers that are run forward again
+
+	b int // sequences of a micro-batch: B/(dp·fsdp·micro)
 	s int // tokens of a sequence where weights act on it, S/cp
 	r int // tokens of a sequence on the residual stream: s/tp under Megatron, else s
 
@@ -42,9 +45,15 @@ type sizes struct {
 	ah, gh int
 }
 
-func localSizes(m Shape, l Layout) sizes {
+func localSizes(m Shape, l Layout, s Schedule) sizes {
 	z := sizes{Shape: m, dp: max(1, l.DP), fsdp: max(1, l.FSDP), cp: max(1, l.CP), tp: max(1, l.TP), megatron: l.Megatron}
-	z.b = m.B / (z.dp * z.fsdp)
+	z.micro, z.full = max(1, s.Micro), 0
+	for i := range m.L {
+		if s.full(i) {
+			z.full++
+		}
+	}
+	z.b = m.B / (z.dp * z.fsdp * z.micro)
 	z.s = m.S / z.cp
 	z.r = z.s
 	if z.megatron {

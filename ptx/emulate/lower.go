@@ -76,7 +76,7 @@ func (m *machine) inst(in *ptx.Inst) {
 	if in.Guard.Valid() {
 		c.g = int32(in.Guard.Reg())
 	}
-	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks() && !in.Op.Has(isa.Sync) && !in.Op.Has(isa.Async) && in.Op != ptx.OpMbarTry
+	c.plain = c.g < 0 && !c.aligned && !in.Op.Blocks() && !in.Op.Has(isa.Sync) && !in.Op.Has(isa.Async) && in.Op != ptx.OpMbarTry && in.Op != ptx.OpNanosleep
 	for _, s := range in.Src {
 		c.s = append(c.s, m.source(s))
 	}

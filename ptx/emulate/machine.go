@@ -3,6 +3,7 @@ package emulate
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 
 	"heddle/ptx"
 )
@@ -105,14 +106,30 @@ func (m *machine) run() {
 		}
 		resident = alive
 		if idle && len(alive) > 0 && !m.force(alive) {
-			m.explain(resident)
+			if m.explain(resident); m.polling(alive) {
+				m.endless(alive)
+			}
 			return
 		}
 		if m.counts.Steps > m.opt.MaxSteps {
-			m.report.add(Fault{Kind: Endless, Line: m.line(m.anyPC(resident)), Warp: -1, Text: "the launch does not end"})
+			m.endless(resident)
 			return
 		}
 	}
+}
+
+func (m *machine) endless(cs []*cluster) {
+	m.report.add(Fault{Kind: Endless, Line: m.line(m.anyPC(cs)), Warp: -1, Text: "the launch does not end"})
+}
+
+// polling tells whether some warp looks at memory for what will never be there.
+func (m *machine) polling(cs []*cluster) bool {
+	for _, c := range cs {
+		if slices.ContainsFunc(c.warps, func(w *warp) bool { return w.dozes && !w.done }) {
+			return true
+		}
+	}
+	return false
 }
 
 // anyPC is an instruction near where some warp is.

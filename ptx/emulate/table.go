@@ -76,7 +76,7 @@ var table = [ptx.NumOps]op{
 	ptx.OpMbarWait: mbarWait, ptx.OpMbarTry: mbarTry, ptx.OpMapa: mapa, ptx.OpMapaAddr: mapa,
 	ptx.OpBarSync: barSync, ptx.OpBarArrive: barArrive, ptx.OpClusterArrive: clusterArrive, ptx.OpClusterWait: clusterWait,
 	ptx.OpFenceProxyAsync: fenceProxy, ptx.OpFenceMbarInit: fenceInit, ptx.OpFenceCluster: nop, ptx.OpFenceGPU: nop,
-	ptx.OpGridWait: gridWait, ptx.OpGridLaunch: nop, ptx.OpNanosleep: nop, ptx.OpSetMaxInc: setmaxnreg, ptx.OpSetMaxDec: setmaxnreg,
+	ptx.OpGridWait: gridWait, ptx.OpGridLaunch: nop, ptx.OpNanosleep: nanosleep, ptx.OpSetMaxInc: setmaxnreg, ptx.OpSetMaxDec: setmaxnreg,
 
 	ptx.OpTMALoad2: tmaLoad(2, false), ptx.OpTMALoad2Multi: tmaLoad(2, true), ptx.OpTMALoad2Mask: tmaLoad(2, true), ptx.OpTMALoad3: tmaLoad(3, false),
 	ptx.OpTMAStore2: tmaStore(save), ptx.OpTMAReduceAdd2: tmaStore(reduceAdd), ptx.OpBulkCommit: bulkCommit,

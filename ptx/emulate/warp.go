@@ -30,6 +30,7 @@ type warp struct {
 	stack []frame
 	done  bool
 	wait  *wait // what it waits for; nil: it can run
+	dozes bool  // its turn ends: it polls memory
 	regs  int
 	time  float64 // of the latency model, in clocks
 
@@ -91,9 +92,10 @@ func (m *machine) newWarp(t *cta, id, agents int) *warp {
 	return w
 }
 
-// run executes up to n steps and tells whether it got anywhere.
+// run executes up to n steps and tells whether it got anywhere; a warp that sleeps between two looks at memory did not.
 func (w *warp) run(n int) bool {
 	code, left := w.m.code, n
+	w.dozes = false
 	for left > 0 && !w.done {
 		at := w.pc
 		c := &code[at]
@@ -122,6 +124,10 @@ func (w *warp) run(n int) bool {
 			break
 		}
 		w.passed(at, w.at+1)
+		if w.dozes {
+			w.m.counts.Steps += int64(n - left)
+			return false
+		}
 	}
 	w.m.counts.Steps += int64(n - left)
 	return left < n
@@ -150,6 +156,9 @@ func (w *warp) passed(from, to int32) {
 	w.m.entered[to]--
 	w.time += float64(to - from)
 }
+
+// nanosleep ends the warp's turn: whatever it looks for, somebody else must do first.
+func nanosleep(w *warp, c *code) { w.dozes = true }
 
 // sleep makes the instruction under way be tried again.
 func (w *warp) sleep(x wait) { w.wait = &x }

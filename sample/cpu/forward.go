@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"heddle/compute"
 	"heddle/compute/cpu/attention"
 	"heddle/compute/cpu/blas"
 	"heddle/compute/cpu/vec"
@@ -14,6 +15,7 @@ import (
 // Decoder implements sample.Decoder. It serves one caller at a time.
 type Decoder struct {
 	cfg     hf.Config
+	rope    compute.Rope
 	pool    *blas.Pool
 	w       weights
 	version uint64
@@ -26,22 +28,26 @@ type Decoder struct {
 
 	cos, sin []float32 // [positions so far, D/2]
 	buf      buffers
-	scratch  []float32 // of attention
+	own      []own // by thread
 }
 
-// buffers hold the activations of at most maxRows tokens, M at a time.
+// buffers are the activations of a pass over M tokens, which all threads see.
 type buffers struct {
-	x, n, y  []float32 // [M, H] residual stream, normed, what a sub-block adds
-	rstd     []float32 // [M·A]
+	x, y     []float32 // [M, H] residual stream, what a sub-block adds
 	qkv      []float32 // [M, A·D + 2·G·D]
 	o        []float32 // [M, A·D]
-	gateUp   []float32 // [M, 2·F]
-	act      []float32 // [M, F]
+	gate, up []float32 // [M, F]
 	last     []float32 // [feeds, H] rows that go to the head
 	logits   []float32 // [feeds, V]
-	queries  []attention.Queries[float32]
-	tables   [][]float32
-	position []int // [M]
+	position []int     // [M]
+	first    []int     // [feeds] row of a feed's first token
+}
+
+// own is what a thread computes for itself.
+type own struct {
+	n, rstd []float32 // [M, H], [M·A]: every thread norms all rows, which costs less than waiting for a part
+	scratch []float32 // of attention
+	pages   [][]float32
 }
 
 // maxRows is the most tokens of one pass: longer prompts come in pieces, so that activations stay in the caches and memory is bounded.
@@ -56,11 +62,19 @@ func fail(format string, args ...any) { panic(&Error{fmt.Sprintf(format, args...
 
 // New makes a decoder without weights: Load follows. Its pool is not closed with it.
 func New(c hf.Config, pool *blas.Pool) (*Decoder, error) {
-	if err := check(c); err != nil {
-		return nil, err
+	if c.Experts.Count > 0 {
+		return nil, fmt.Errorf("sample: family %s is not built yet: mixtures of experts", c.Family)
 	}
 	cache := attention.Cache{G: c.KVHeads, D: c.HeadDim}
-	return &Decoder{cfg: c, pool: pool, cache: cache, pageLen: attention.PageLen[float32](pool, cache), scratch: make([]float32, attention.CachedScratch(pool, cache))}, nil
+	d := &Decoder{cfg: c, pool: pool, cache: cache, pageLen: attention.PageLen[float32](pool, cache), own: make([]own, pool.Threads())}
+	d.rope.Theta = c.Rope.Theta
+	if l := c.Rope.Llama3; l != nil {
+		d.rope.Llama3 = compute.Llama3{Factor: l.Factor, Low: l.Low, High: l.High, Original: float64(l.OriginalPositions)}
+	}
+	for i := range d.own {
+		d.own[i].scratch = make([]float32, attention.CachedScratch(cache))
+	}
+	return d, nil
 }
 
 // Vocab is V.
@@ -113,19 +127,53 @@ func grow(buf *[]float32, n int) []float32 {
 	if cap(*buf) < n {
 		*buf = make([]float32, n)
 	}
-	return (*buf)[:n]
+	*buf = (*buf)[:n]
+	return *buf
 }
 
-// pass is the forward pass over m rows.
+// pass is the forward pass over m rows. All threads go through the layers together, take columns of products and heads of
+// attention as they come to them, and wait for each other where a row must be whole.
 func (d *Decoder) pass(feeds []sample.Feed, m int) {
+	d.enter(feeds, m)
+	wanted := d.wanted(feeds)
+	d.pool.Together(func(t *blas.Member) {
+		for l := range d.w.layers {
+			d.attend(t, feeds, l, m)
+			d.mlp(t, &d.w.layers[l], m)
+		}
+		if wanted > 0 {
+			if t.Index == 0 {
+				d.takeLast(feeds)
+			}
+			t.Wait()
+			n := d.norm(t, &d.w.norm, d.buf.last, wanted)
+			d.parts(t, wanted, d.cfg.Vocab, func(from, to int) { d.columns(t, &d.w.head, d.buf.logits, n, span{wanted, from, to}) })
+		}
+	})
+	d.leave(feeds)
+}
+
+// enter makes room, and puts the embeddings of the tokens on the residual stream.
+func (d *Decoder) enter(feeds []sample.Feed, m int) {
 	c, b := &d.cfg, &d.buf
-	x := grow(&b.x, m*c.Hidden)
-	b.position = b.position[:0]
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	for _, x := range []struct {
+		buf *[]float32
+		n   int
+	}{{&b.x, c.Hidden}, {&b.y, c.Hidden}, {&b.qkv, q + 2*kv}, {&b.o, q}, {&b.gate, c.MLP}, {&b.up, c.MLP}} {
+		grow(x.buf, m*x.n)
+	}
+	b.position, b.first = b.position[:0], b.first[:0]
 	row := 0
 	for _, f := range feeds {
 		s := d.at(f.Seq)
+		b.first = append(b.first, row)
 		for i, id := range f.Tokens {
-			d.w.embed.Column(d.pool, int(id), x[row*c.Hidden:][:c.Hidden])
+			x := b.x[row*c.Hidden:][:c.Hidden]
+			d.w.embed.Column(d.pool, int(id), x)
+			if c.LearnedPositions {
+				vec.Add(x, x, d.w.position[(s.n+i)*c.Hidden:])
+			}
 			b.position = append(b.position, s.n+i)
 			row++
 		}
@@ -134,147 +182,163 @@ func (d *Decoder) pass(feeds []sample.Feed, m int) {
 		}
 		d.turnTo(s.n + len(f.Tokens))
 	}
-	for l := range d.w.layers {
-		d.attend(feeds, l, x, m)
-		d.mlp(&d.w.layers[l], x, m)
-	}
-	for _, f := range feeds {
-		d.at(f.Seq).n += len(f.Tokens)
-	}
-	d.head(feeds, x)
 }
 
-// turnTo makes the RoPE tables long enough for n positions; the angles are compute/cpu's.
+// turnTo makes the RoPE tables long enough for n positions.
 func (d *Decoder) turnTo(n int) {
 	half := d.cfg.HeadDim / 2
-	for i := len(d.cos) / half; i < n; i++ {
+	for i := len(d.cos) / max(1, half); i < n && !d.cfg.LearnedPositions; i++ {
 		for j := range half {
-			a := float64(i) * math.Pow(d.cfg.Rope.Theta, -float64(j)/float64(half))
-			d.cos, d.sin = append(d.cos, float32(math.Cos(a))), append(d.sin, float32(math.Sin(a)))
+			sin, cos := math.Sincos(float64(i) * d.rope.Frequency(j, 2*half))
+			d.cos, d.sin = append(d.cos, float32(cos)), append(d.sin, float32(sin))
 		}
 	}
 }
 
-// rows runs f over m rows of width elements in one part a thread, like compute/cpu's leaf.
-func (d *Decoder) rows(m, width int, f func(lo, hi int)) {
-	parts := min(d.pool.Threads(), m)
-	if parts <= 1 || m*width < 1<<15 {
-		f(0, m)
-		return
+// norm is model's over x [m, H], in the thread's own memory.
+func (d *Decoder) norm(t *blas.Member, w *norm, x []float32, m int) []float32 {
+	o, h := &d.own[t.Index], d.cfg.Hidden
+	n, rstd := grow(&o.n, m*h), grow(&o.rstd, m)
+	if len(w.bias) == 0 {
+		vec.RMSNorm(n, x, w.w, rstd, float32(d.cfg.Eps))
+		return n
 	}
-	d.pool.Run(parts, func(_, i int) { f(m*i/parts, m*(i+1)/parts) })
+	vec.Center(n, x[:m*h], h)
+	vec.RMSNorm(n, n, w.w, rstd, float32(d.cfg.Eps))
+	for i := range m {
+		vec.Add(n[i*h:i*h+h], n[i*h:], w.bias)
+	}
+	return n
 }
 
-// norm is model's: RMSNorm of x [m, H].
-func (d *Decoder) norm(y, x, w []float32, m int) {
-	h := len(w)
-	rstd := grow(&d.buf.rstd, m)
-	d.rows(m, h, func(lo, hi int) { vec.RMSNorm(y[lo*h:hi*h], x[lo*h:hi*h], w, rstd[lo:hi], float32(d.cfg.Eps)) })
+// span is columns of m rows.
+type span struct{ m, from, to int }
+
+// parts gives out n columns, of products of m rows, to the threads in pieces that are multiples of what the kernels read.
+func (d *Decoder) parts(t *blas.Member, m, n int, f func(from, to int)) {
+	wide := 64
+	if m > 32 { // longer runs per row pay for its way through the caches
+		wide = 256
+	}
+	t.Each((n+wide-1)/wide, func(i int) { f(i*wide, min(n, (i+1)*wide)) })
 }
 
-// apply is y [m, out] = x [m, in]·Wᵀ.
-func (d *Decoder) apply(l *linear, y, x []float32, m int) {
-	blas.Gemm(d.pool, &blas.Params[float32]{M: m, N: l.out, K: l.w.K, A: x, LDA: l.w.K, Packed: &l.w, C: y, LDC: l.out})
+// columns computes columns of y [m, out] = x [m, in]·Wᵀ + bias.
+func (d *Decoder) columns(t *blas.Member, l *linear, y, x []float32, s span) {
+	out := l.w.N
+	blas.Window(t.Pool, &blas.Params[float32]{M: s.m, N: out, K: l.w.K, A: x, LDA: l.w.K, Packed: &l.w, C: y, LDC: out}, s.from, s.to)
+	if len(l.bias) > 0 {
+		for i := range s.m {
+			row := y[i*out+s.from : i*out+s.to]
+			vec.Add(row, row, l.bias[s.from:])
+		}
+	}
+}
+
+// add puts a sub-block's x·Wᵀ + bias on the residual stream.
+func (d *Decoder) add(t *blas.Member, l *linear, x []float32, m int) {
+	h := d.cfg.Hidden
+	d.parts(t, m, h, func(from, to int) {
+		d.columns(t, l, d.buf.y, x, span{m, from, to})
+		for i := range m {
+			row := d.buf.x[i*h+from : i*h+to]
+			vec.Add(row, row, d.buf.y[i*h+from:])
+		}
+	})
 }
 
 // attend adds attention of norm(x) to x [m, H] and caches the new keys and values.
-func (d *Decoder) attend(feeds []sample.Feed, l int, x []float32, m int) {
-	c, b, w := &d.cfg, &d.buf, &d.w.layers[l]
-	n := grow(&b.n, m*c.Hidden)
-	d.norm(n, x, w.norm1, m)
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	wide := q + 2*kv
-	qkv, o := grow(&b.qkv, m*wide), grow(&b.o, m*q)
-	d.apply(&w.qkv, qkv, n, m)
-	b.queries, b.tables = b.queries[:0], b.tables[:0]
-	row := 0
-	for _, f := range feeds {
-		s := d.at(f.Seq)
-		from := len(b.tables)
-		b.tables = d.layerPages(b.tables, s, l)
-		pages := b.tables[from:len(b.tables):len(b.tables)]
-		b.queries = append(b.queries, attention.Queries[float32]{First: s.n, N: len(f.Tokens), Q: qkv[row*wide:], QRow: wide, Pages: pages, O: o[row*q:]})
-		row += len(f.Tokens)
-	}
-	d.prepare(w, qkv, m)
-	for i := range b.queries {
-		q0 := &b.queries[i]
-		for j := range q0.N {
-			at := q0.First + j
-			k := q0.Q[j*wide+q:]
-			attention.Store(d.pool, d.cache, q0.Pages[at/attention.PageTokens], at%attention.PageTokens, k[:kv], k[kv:2*kv])
-		}
-	}
-	attention.Cached(d.pool, d.cache, c.Heads/c.KVHeads, b.queries, d.scratch)
-	y := grow(&b.y, m*c.Hidden)
-	d.apply(&w.o, y, o, m)
-	d.rows(m, c.Hidden, func(lo, hi int) {
-		part := x[lo*c.Hidden : hi*c.Hidden]
-		vec.Add(part, part, y[lo*c.Hidden:])
-	})
+func (d *Decoder) attend(t *blas.Member, feeds []sample.Feed, l, m int) {
+	w, b := &d.w.layers[l], &d.buf
+	n := d.norm(t, &w.norm1, b.x, m)
+	d.parts(t, m, w.qkv.w.N, func(from, to int) { d.columns(t, &w.qkv, b.qkv, n, span{m, from, to}) })
+	t.Each(len(feeds)*d.cache.G, func(i int) { d.head(t, feeds, i/d.cache.G, l, i%d.cache.G) })
+	d.add(t, &w.o, b.o, m)
 }
 
-// prepare norms and turns the q and k of every row of qkv.
-func (d *Decoder) prepare(w *layer, qkv []float32, m int) {
-	c := &d.cfg
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	wide, half := q+2*kv, c.HeadDim/2
-	rstd := grow(&d.buf.rstd, m*c.Heads)
-	d.rows(m, wide, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			qs, ks := qkv[i*wide:][:q], qkv[i*wide+q:][:kv]
-			if w.qNorm != nil {
-				vec.RMSNorm(qs, qs, w.qNorm, rstd[i*c.Heads:][:c.Heads], float32(c.Eps))
-				vec.RMSNorm(ks, ks, w.kNorm, rstd[i*c.Heads:][:c.KVHeads], float32(c.Eps))
-			}
-			at := d.buf.position[i] * half
+// head is the attention of a feed's tokens over key head g.
+func (d *Decoder) head(t *blas.Member, feeds []sample.Feed, feed, l, g int) {
+	f, row := feeds[feed], d.buf.first[feed]
+	c, o, s, w := &d.cfg, &d.own[t.Index], d.at(f.Seq), &d.w.layers[l]
+	q, kv, size := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, c.HeadDim
+	r, half, wide := c.Heads/c.KVHeads, size/2, q+2*kv
+	o.pages = d.layerPages(o.pages[:0], s, l)
+	rstd := grow(&o.rstd, r)
+	for i := range f.Tokens {
+		qkv := d.buf.qkv[(row+i)*wide:][:wide]
+		qs, k, v := qkv[g*r*size:(g+1)*r*size], qkv[q+g*size:][:size], qkv[q+kv+g*size:][:size]
+		if len(w.qNorm) > 0 {
+			vec.RMSNorm(qs, qs, w.qNorm, rstd, float32(c.Eps))
+			vec.RMSNorm(k, k, w.kNorm, rstd[:1], float32(c.Eps))
+		}
+		if !c.LearnedPositions {
+			at := d.buf.position[row+i] * half
 			vec.RoPE(qs, d.cos[at:at+half], d.sin[at:at+half])
-			vec.RoPE(ks, d.cos[at:at+half], d.sin[at:at+half])
+			vec.RoPE(k, d.cos[at:at+half], d.sin[at:at+half])
 		}
-	})
+		at := s.n + i
+		attention.Store(t.Pool, d.cache, o.pages[at/attention.PageTokens], at%attention.PageTokens, g, k, v)
+	}
+	queries := attention.Queries[float32]{First: s.n, N: len(f.Tokens), Q: d.buf.qkv[row*wide:], QRow: wide, Pages: o.pages, O: d.buf.o[row*q:]}
+	attention.Head(t.Pool, d.cache, r, &queries, g, o.scratch)
 }
 
-// mlp adds (silu(gate)·up)·Wdownᵀ of norm(x) to x [m, H].
-func (d *Decoder) mlp(w *layer, x []float32, m int) {
-	c, b := &d.cfg, &d.buf
-	n, y := grow(&b.n, m*c.Hidden), grow(&b.y, m*c.Hidden)
-	both, act := grow(&b.gateUp, m*2*c.MLP), grow(&b.act, m*c.MLP)
-	d.norm(n, x, w.norm2, m)
-	d.apply(&w.gateUp, both, n, m)
-	d.rows(m, c.MLP, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			vec.SwiGLU(act[i*c.MLP:][:c.MLP], both[i*2*c.MLP:], both[i*2*c.MLP+c.MLP:])
+// mlp adds a·Wdownᵀ to x [m, H], a = silu(gate)·up or gelu(up) of norm(x).
+func (d *Decoder) mlp(t *blas.Member, w *layer, m int) {
+	b, f := &d.buf, d.cfg.MLP
+	n := d.norm(t, &w.norm2, b.x, m)
+	gated := w.gate.w.N > 0
+	d.parts(t, m, f, func(from, to int) {
+		d.columns(t, &w.up, b.up, n, span{m, from, to})
+		if gated {
+			d.columns(t, &w.gate, b.gate, n, span{m, from, to})
+		}
+		for i := range m {
+			if up := b.up[i*f+from : i*f+to]; gated {
+				vec.SwiGLU(up, b.gate[i*f+from:], up)
+			} else {
+				vec.GELU(up, up)
+			}
 		}
 	})
-	d.apply(&w.down, y, act, m)
-	d.rows(m, c.Hidden, func(lo, hi int) {
-		part := x[lo*c.Hidden : hi*c.Hidden]
-		vec.Add(part, part, y[lo*c.Hidden:])
-	})
+	d.add(t, &w.down, b.up, m)
 }
 
-// head computes the logits after the last token of each feed that wants them.
-func (d *Decoder) head(feeds []sample.Feed, x []float32) {
-	h, v := d.cfg.Hidden, d.cfg.Vocab
-	last := grow(&d.buf.last, len(feeds)*h)
-	row, n := -1, 0
+// wanted counts the feeds whose last row goes to the head, and makes room for them.
+func (d *Decoder) wanted(feeds []sample.Feed) (n int) {
 	for _, f := range feeds {
-		if row += len(f.Tokens); f.Logits != nil || f.Hidden != nil {
-			copy(last[n*h:], x[row*h:][:h])
+		if f.Logits != nil || f.Hidden != nil {
 			n++
 		}
 	}
-	if n == 0 {
-		return
-	}
-	hidden, logits := grow(&d.buf.n, n*h), grow(&d.buf.logits, n*v)
-	d.norm(hidden, last, d.w.norm, n)
-	d.apply(&d.w.head, logits, hidden, n)
-	n = 0
+	grow(&d.buf.last, n*d.cfg.Hidden)
+	grow(&d.buf.logits, n*d.cfg.Vocab)
+	return n
+}
+
+// takeLast brings those rows together.
+func (d *Decoder) takeLast(feeds []sample.Feed) {
+	h, row, n := d.cfg.Hidden, -1, 0
 	for _, f := range feeds {
+		if row += len(f.Tokens); f.Logits != nil || f.Hidden != nil {
+			copy(d.buf.last[n*h:][:h], d.buf.x[row*h:])
+			n++
+		}
+	}
+}
+
+// leave hands out what was wanted.
+func (d *Decoder) leave(feeds []sample.Feed) {
+	h, v, n := d.cfg.Hidden, d.cfg.Vocab, 0
+	for _, f := range feeds {
+		d.at(f.Seq).n += len(f.Tokens)
 		if f.Logits != nil || f.Hidden != nil {
-			copy(f.Hidden, hidden[n*h:][:h])
-			copy(f.Logits, logits[n*v:][:v])
+			if f.Hidden != nil {
+				copy(f.Hidden[:h], d.own[0].n[n*h:])
+			}
+			if f.Logits != nil {
+				copy(f.Logits[:v], d.buf.logits[n*v:])
+			}
 			n++
 		}
 	}

@@ -11,28 +11,33 @@ import (
 // Read gives a parameter's values, row-major in p.Shape. The result is not kept.
 type Read func(p hf.Param) ([]float32, error)
 
-// linear is y = x·Wᵀ of one or several matrices side by side.
+// linear is y = x·Wᵀ + bias of one or several matrices side by side.
 type linear struct {
-	w   blas.PackedB[float32] // [in, out]
-	out int
+	w    blas.PackedB[float32] // [in, out]
+	bias []float32             // [out]; empty: none
 }
+
+// norm is RMSNorm, or with a bias LayerNorm.
+type norm struct{ w, bias []float32 }
 
 // layer is the weights of one layer. Letters as in package model.
 type layer struct {
-	norm1, norm2 []float32 // [H]
-	qNorm, kNorm []float32 // [D]; nil: none
+	norm1, norm2 norm      // [H]
+	qNorm, kNorm []float32 // [D]; empty: none
 	qkv          linear    // H → A·D + 2·G·D
 	o            linear    // A·D → H
-	gateUp       linear    // H → 2·F
+	gate         linear    // H → F; empty: GELU, nothing gates
+	up           linear    // H → F
 	down         linear    // F → H
 }
 
 // weights is the whole model.
 type weights struct {
-	layers []layer
-	norm   []float32 // [H]
-	embed  *blas.PackedB[float32]
-	head   linear // H → V; its matrix is the embedding's where they are tied
+	layers   []layer
+	norm     norm                   // [H]
+	embed    *blas.PackedB[float32] // [H, V]
+	position []float32              // [Positions, H]; empty: RoPE
+	head     linear                 // H → V; its matrix is the embedding's where they are tied
 }
 
 // loader reads parameters by role; the first error stays.
@@ -41,21 +46,6 @@ type loader struct {
 	read   Read
 	params map[string]hf.Param
 	err    error
-}
-
-// check refuses what the decoder does not compute.
-func check(c hf.Config) error {
-	switch {
-	case c.Experts.Count > 0:
-		return fmt.Errorf("sample: mixtures of experts are not built yet")
-	case c.LayerNorm || c.Activation != hf.SiLU || c.LearnedPositions:
-		return fmt.Errorf("sample: family %s is not built yet, want %s", c.Family, hf.Qwen3)
-	case c.QKVBias || c.OBias || c.MLPBias:
-		return fmt.Errorf("sample: projections with biases are not built yet")
-	case c.Rope.Llama3 != nil:
-		return fmt.Errorf("sample: llama3 RoPE is not built yet")
-	}
-	return nil
 }
 
 // Load puts the weights of a model in place of those before and stamps what follows with version. Sequences keep the keys and
@@ -73,7 +63,8 @@ func (d *Decoder) Load(read Read, version uint64) error {
 	for i := range w.layers {
 		l.layer(d, &w.layers[i], i)
 	}
-	l.vector(&w.norm, -1, hf.FinalNorm)
+	l.norm(&w.norm, -1, hf.FinalNorm)
+	l.vector(&w.position, -1, hf.Position)
 	if d.cfg.Tied {
 		l.linear(&w.head, -1, hf.Embed)
 		w.embed = &w.head.w
@@ -88,16 +79,23 @@ func (d *Decoder) Load(read Read, version uint64) error {
 }
 
 func (l *loader) layer(d *Decoder, y *layer, i int) {
-	l.vector(&y.norm1, i, hf.AttnNorm)
-	l.vector(&y.norm2, i, hf.MLPNorm)
-	if d.cfg.QKNorm {
-		l.vector(&y.qNorm, i, hf.QNorm)
-		l.vector(&y.kNorm, i, hf.KNorm)
-	}
+	l.norm(&y.norm1, i, hf.AttnNorm)
+	l.norm(&y.norm2, i, hf.MLPNorm)
+	l.vector(&y.qNorm, i, hf.QNorm)
+	l.vector(&y.kNorm, i, hf.KNorm)
 	l.linear(&y.qkv, i, hf.Q, hf.K, hf.V)
 	l.linear(&y.o, i, hf.O)
-	l.linear(&y.gateUp, i, hf.Gate, hf.Up)
+	if d.cfg.Activation == hf.SiLU {
+		l.linear(&y.gate, i, hf.Gate)
+	}
+	l.linear(&y.up, i, hf.Up)
 	l.linear(&y.down, i, hf.Down)
+}
+
+// has tells whether the family has a parameter.
+func (l *loader) has(layer int, role hf.Role) bool {
+	_, ok := l.params[hf.Param{Role: role, Layer: layer, Expert: -1}.Ours()]
+	return ok
 }
 
 // values reads one parameter.
@@ -124,9 +122,17 @@ func (l *loader) values(layer int, role hf.Role) (v []float32, shape []int) {
 	return v, p.Shape
 }
 
+// vector reads what a family may have or not.
 func (l *loader) vector(to *[]float32, layer int, role hf.Role) {
-	v, _ := l.values(layer, role)
-	*to = append((*to)[:0], v...)
+	if *to = (*to)[:0]; l.has(layer, role) {
+		v, _ := l.values(layer, role)
+		*to = append(*to, v...)
+	}
+}
+
+func (l *loader) norm(to *norm, layer int, role hf.Role) {
+	l.vector(&to.w, layer, role)
+	l.vector(&to.bias, layer, role+"_bias")
 }
 
 // linear packs the matrices [out, in] of some roles side by side. Each column of a product has the bits that the matrix alone
@@ -134,6 +140,7 @@ func (l *loader) vector(to *[]float32, layer int, role hf.Role) {
 func (l *loader) linear(to *linear, layer int, roles ...hf.Role) {
 	var all []float32
 	in, out := 0, 0
+	to.bias = to.bias[:0]
 	for _, r := range roles {
 		v, shape := l.values(layer, r)
 		if l.err != nil {
@@ -145,7 +152,27 @@ func (l *loader) linear(to *linear, layer int, roles ...hf.Role) {
 			all = append(slices.Grow(all, len(v)*len(roles)), v...)
 		}
 		in = shape[1]
+		if l.has(layer, r+"_bias") {
+			b, _ := l.values(layer, r+"_bias")
+			to.bias = append(to.bias, b...)
+		}
 	}
-	to.w.K, to.w.N, to.out = in, out, out
+	if n := len(to.bias); n != 0 && n != out && l.err == nil {
+		l.err = fmt.Errorf("sample: layer %d: %d biases for %d outputs", layer, n, out)
+	}
+	to.w.K, to.w.N = in, out
 	blas.PackB(l.pool, &to.w, all, in, true)
+}
+
+// WeightBytes is the memory of the weights that a token of a batch of one reads.
+func (d *Decoder) WeightBytes() int {
+	n := len(d.w.head.w.Data) + len(d.w.norm.w)
+	for i := range d.w.layers {
+		w := &d.w.layers[i]
+		n += len(w.norm1.w) + len(w.norm2.w) + len(w.qNorm) + len(w.kNorm)
+		for _, l := range []*linear{&w.qkv, &w.o, &w.gate, &w.up, &w.down} {
+			n += len(l.w.Data) + len(l.bias)
+		}
+	}
+	return 4 * n
 }

@@ -43,7 +43,7 @@ func isStep(name string) bool {
 
 // isLoading tells calls that load code, which happens once.
 func isLoading(call string) bool {
-	return strings.Contains(call, "ModuleLoad") || strings.Contains(call, "LibraryLoad") || strings.Contains(call, "LinkComplete") || strings.Contains(call, "GraphInstantiate")
+	return strings.Contains(call, "ModuleLoad") || strings.Contains(call, "LibraryLoad") || strings.HasPrefix(call, "cuLink") || strings.Contains(call, "GraphInstantiate")
 }
 
 // Short is a C++ name without return type, namespaces, template arguments and parameters, which make it long. Other

@@ -1,10 +1,6 @@
 package attention
 
-import (
-	"fmt"
-
-	"heddle/compute/cpu/blas"
-)
+import "heddle/compute/cpu/blas"
 
 // PageTokens is how many tokens' keys and values a page of a cache holds.
 const PageTokens = keyTile
@@ -20,17 +16,15 @@ func PageLen[T Float](p *blas.Pool, c Cache) int {
 	return c.G * (blas.PackedLen[T](p, c.D, keyTile) + blas.PackedLen[T](p, keyTile, c.D))
 }
 
-// Store puts a token's k and v, [G, D] each, at place i of a page.
-func Store[T Float](p *blas.Pool, c Cache, page []T, i int, k, v []T) {
-	var b blas.PackedB[T]
+// Store puts k and v, [D] each, of key head g of a token at place i of a page.
+func Store[T Float](p *blas.Pool, c Cache, page []T, i, g int, k, v []T) {
 	kLen, vLen := blas.PackedLen[T](p, c.D, keyTile), blas.PackedLen[T](p, keyTile, c.D)
-	for g := range c.G {
-		b.Reuse(p, page[:kLen], c.D, keyTile)
-		b.SetColumn(p, i, k[g*c.D:][:c.D])
-		b.Reuse(p, page[kLen:kLen+vLen], keyTile, c.D)
-		b.SetRow(p, i, v[g*c.D:][:c.D])
-		page = page[kLen+vLen:]
-	}
+	page = page[g*(kLen+vLen):]
+	var b blas.PackedB[T]
+	b.Reuse(p, page[:kLen], c.D, keyTile)
+	b.SetColumn(p, i, k[:c.D])
+	b.Reuse(p, page[kLen:kLen+vLen], keyTile, c.D)
+	b.SetRow(p, i, v[:c.D])
 }
 
 // Queries are N tokens in a row of one sequence, the first at position First,
@@ -43,39 +37,29 @@ type Queries[T Float] struct {
 	O        []T   // [N, A, D], dense
 }
 
-// Cached is Forward over cached keys and values, to the bit, for sequences of
-// different lengths, without lse; R is the query heads of each key head. A page
-// that is missing or short panics with an *Error.
-func Cached[T Float](p *blas.Pool, c Cache, r int, all []Queries[T], scratch []T) {
-	n := cachedLen(c.D)
-	each := cut(p, &scratch, n)
-	pageLen := PageLen[T](p, c)
-	for i := range all {
-		q := &all[i]
-		if len(q.Pages)*keyTile < q.First+q.N {
-			panic(&Error{fmt.Sprintf("%d pages hold %d tokens, want %d", len(q.Pages), len(q.Pages)*keyTile, q.First+q.N)})
-		}
-		for _, page := range q.Pages {
-			checkLen("page", len(page), pageLen)
-		}
+// Head is Forward over cached keys and values, to the bit, for the r query heads
+// that read key head g, without lse. It computes on the caller's goroutine;
+// scratch has CachedScratch elements. Tensors and pages that are missing or
+// short panic with an *Error.
+func Head[T Float](p *blas.Pool, c Cache, r int, q *Queries[T], g int, scratch []T) {
+	if len(q.Pages)*keyTile < q.First+q.N {
+		fail("%d pages hold %d tokens, want %d", len(q.Pages), len(q.Pages)*keyTile, q.First+q.N)
 	}
-	p.Run(len(all)*c.G, func(worker, task int) {
-		q, g := &all[task/c.G], task%c.G
-		s := Shape{B: 1, Sq: q.N, Sk: q.First + q.N, G: c.G, R: r, D: c.D, First: q.First, QRow: q.QRow}
-		s.fill()
-		t := Tensors[T]{Q: q.Q, O: q.O}
-		checkLen("q", len(t.Q), need(1, s.Sq, c.G*r*c.D, s.QBatch, s.QRow))
-		checkOutput(&s, t.O)
-		f := forward[T]{s: &s, t: &t, pool: p.Worker(worker), pages: q.Pages, group: g}
-		f.carve(each(worker))
-		f.head(0, g)
-	})
+	for n, i := PageLen[T](p, c), 0; i < len(q.Pages); i++ {
+		checkLen("page", len(q.Pages[i]), n)
+	}
+	s := Shape{B: 1, Sq: q.N, Sk: q.First + q.N, G: c.G, R: r, D: c.D, First: q.First, QRow: q.QRow}
+	s.fill()
+	checkLen("q", len(q.Q), need(1, s.Sq, c.G*r*c.D, s.QBatch, s.QRow))
+	checkOutput(&s, q.O)
+	checkLen("scratch", len(scratch), CachedScratch(c))
+	f := forward[T]{s: &s, t: &Tensors[T]{Q: q.Q, O: q.O}, pool: p, pages: q.Pages, group: g}
+	f.carve(scratch)
+	f.head(0, g)
 }
 
-// CachedScratch is the number of elements of Cached's scratch.
-func CachedScratch(p *blas.Pool, c Cache) int { return p.Threads() * cachedLen(c.D) }
-
-func cachedLen(d int) int { return forwardRows * (keyTile + d + 2) }
+// CachedScratch is the number of elements of Head's scratch.
+func CachedScratch(c Cache) int { return forwardRows * (keyTile + c.D + 2) }
 
 // paged points keyB and valB at a page's head.
 func (f *forward[T]) paged(page int) (k, v *blas.PackedB[T]) {

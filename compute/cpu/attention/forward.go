@@ -59,7 +59,7 @@ type forward[T Float] struct {
 	values     []T               // [tiles] packed v
 	keysOf     [forwardRows]span // of each row
 	kLen, vLen int
-	pages      [][]T // keys and values that are packed already (Cached); nil: this call packs them
+	pages      [][]T // keys and values that are packed already (Head); nil: this call packs them
 	group      int   // the key head at work, where there are pages
 	tile       blas.Params[T]
 	keyB, valB blas.PackedB[T]

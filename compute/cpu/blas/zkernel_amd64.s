@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func tileAVX2x1(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tileAVX2x1(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -24,6 +24,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Y2
 	VMOVUPS      32(R8), Y3
 	ADDQ         DX, R8
@@ -31,6 +32,7 @@ four:
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         CX, R9
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Y2
 	VMOVUPS      32(R8), Y3
 	ADDQ         DX, R8
@@ -38,6 +40,7 @@ four:
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         CX, R9
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Y2
 	VMOVUPS      32(R8), Y3
 	ADDQ         DX, R8
@@ -45,6 +48,7 @@ four:
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         CX, R9
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Y2
 	VMOVUPS      32(R8), Y3
 	ADDQ         DX, R8
@@ -60,6 +64,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Y2
 	VMOVUPS      32(R8), Y3
 	ADDQ         DX, R8
@@ -93,7 +98,7 @@ next:
 	RET
 
 // func tileAVX2x2(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tileAVX2x2(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -114,6 +119,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y4
 	VMOVUPS      32(R9), Y5
 	ADDQ         BX, R9
@@ -124,6 +130,7 @@ four:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y4
 	VMOVUPS      32(R9), Y5
 	ADDQ         BX, R9
@@ -134,6 +141,7 @@ four:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y4
 	VMOVUPS      32(R9), Y5
 	ADDQ         BX, R9
@@ -144,6 +152,7 @@ four:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y4
 	VMOVUPS      32(R9), Y5
 	ADDQ         BX, R9
@@ -162,6 +171,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y4
 	VMOVUPS      32(R9), Y5
 	ADDQ         BX, R9
@@ -206,7 +216,7 @@ next:
 	RET
 
 // func tileAVX2x3(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tileAVX2x3(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -229,6 +239,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	ADDQ         BX, R9
@@ -242,6 +253,7 @@ four:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	ADDQ         BX, R9
@@ -255,6 +267,7 @@ four:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	ADDQ         BX, R9
@@ -268,6 +281,7 @@ four:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	ADDQ         BX, R9
@@ -289,6 +303,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	ADDQ         BX, R9
@@ -344,7 +359,7 @@ next:
 	RET
 
 // func tileAVX2x4(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tileAVX2x4(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -371,6 +386,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y8
 	VMOVUPS      32(R9), Y9
 	ADDQ         BX, R9
@@ -388,6 +404,7 @@ four:
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y8
 	VMOVUPS      32(R9), Y9
 	ADDQ         BX, R9
@@ -405,6 +422,7 @@ four:
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y8
 	VMOVUPS      32(R9), Y9
 	ADDQ         BX, R9
@@ -422,6 +440,7 @@ four:
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y8
 	VMOVUPS      32(R9), Y9
 	ADDQ         BX, R9
@@ -447,6 +466,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y8
 	VMOVUPS      32(R9), Y9
 	ADDQ         BX, R9
@@ -514,7 +534,7 @@ next:
 	RET
 
 // func tileAVX2x5(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tileAVX2x5(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -543,6 +563,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
 	ADDQ         BX, R9
@@ -563,6 +584,7 @@ four:
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
 	ADDQ         BX, R9
@@ -583,6 +605,7 @@ four:
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
 	ADDQ         BX, R9
@@ -603,6 +626,7 @@ four:
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
 	ADDQ         BX, R9
@@ -631,6 +655,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
 	ADDQ         BX, R9
@@ -709,7 +734,7 @@ next:
 	RET
 
 // func tileAVX2x6(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tileAVX2x6(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -740,6 +765,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
 	ADDQ         BX, R9
@@ -763,6 +789,7 @@ four:
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
 	ADDQ         BX, R9
@@ -786,6 +813,7 @@ four:
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
 	ADDQ         BX, R9
@@ -809,6 +837,7 @@ four:
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
 	ADDQ         BX, R9
@@ -840,6 +869,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
 	ADDQ         BX, R9
@@ -929,7 +959,7 @@ next:
 	RET
 
 // func tileAVX512x1(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x1(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -948,6 +978,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Z2
 	VMOVUPS      64(R8), Z3
 	ADDQ         DX, R8
@@ -955,6 +986,7 @@ four:
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         CX, R9
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Z2
 	VMOVUPS      64(R8), Z3
 	ADDQ         DX, R8
@@ -962,6 +994,7 @@ four:
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         CX, R9
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Z2
 	VMOVUPS      64(R8), Z3
 	ADDQ         DX, R8
@@ -969,6 +1002,7 @@ four:
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         CX, R9
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Z2
 	VMOVUPS      64(R8), Z3
 	ADDQ         DX, R8
@@ -984,6 +1018,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R8)
 	VMOVUPS      (R8), Z2
 	VMOVUPS      64(R8), Z3
 	ADDQ         DX, R8
@@ -1017,7 +1052,7 @@ next:
 	RET
 
 // func tileAVX512x2(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x2(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -1038,6 +1073,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z4
 	VMOVUPS      64(R9), Z5
 	ADDQ         BX, R9
@@ -1048,6 +1084,7 @@ four:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z4
 	VMOVUPS      64(R9), Z5
 	ADDQ         BX, R9
@@ -1058,6 +1095,7 @@ four:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z4
 	VMOVUPS      64(R9), Z5
 	ADDQ         BX, R9
@@ -1068,6 +1106,7 @@ four:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z4
 	VMOVUPS      64(R9), Z5
 	ADDQ         BX, R9
@@ -1086,6 +1125,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z4
 	VMOVUPS      64(R9), Z5
 	ADDQ         BX, R9
@@ -1130,7 +1170,7 @@ next:
 	RET
 
 // func tileAVX512x3(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x3(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -1153,6 +1193,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z6
 	VMOVUPS      64(R9), Z7
 	ADDQ         BX, R9
@@ -1166,6 +1207,7 @@ four:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z6
 	VMOVUPS      64(R9), Z7
 	ADDQ         BX, R9
@@ -1179,6 +1221,7 @@ four:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z6
 	VMOVUPS      64(R9), Z7
 	ADDQ         BX, R9
@@ -1192,6 +1235,7 @@ four:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DX, R10
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z6
 	VMOVUPS      64(R9), Z7
 	ADDQ         BX, R9
@@ -1213,6 +1257,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z6
 	VMOVUPS      64(R9), Z7
 	ADDQ         BX, R9
@@ -1268,7 +1313,7 @@ next:
 	RET
 
 // func tileAVX512x4(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x4(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -1295,6 +1340,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z8
 	VMOVUPS      64(R9), Z9
 	ADDQ         BX, R9
@@ -1312,6 +1358,7 @@ four:
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z8
 	VMOVUPS      64(R9), Z9
 	ADDQ         BX, R9
@@ -1329,6 +1376,7 @@ four:
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z8
 	VMOVUPS      64(R9), Z9
 	ADDQ         BX, R9
@@ -1346,6 +1394,7 @@ four:
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z8
 	VMOVUPS      64(R9), Z9
 	ADDQ         BX, R9
@@ -1371,6 +1420,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z8
 	VMOVUPS      64(R9), Z9
 	ADDQ         BX, R9
@@ -1438,7 +1488,7 @@ next:
 	RET
 
 // func tileAVX512x5(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x5(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -1467,6 +1517,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z10
 	VMOVUPS      64(R9), Z11
 	ADDQ         BX, R9
@@ -1487,6 +1538,7 @@ four:
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z10
 	VMOVUPS      64(R9), Z11
 	ADDQ         BX, R9
@@ -1507,6 +1559,7 @@ four:
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z10
 	VMOVUPS      64(R9), Z11
 	ADDQ         BX, R9
@@ -1527,6 +1580,7 @@ four:
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z10
 	VMOVUPS      64(R9), Z11
 	ADDQ         BX, R9
@@ -1555,6 +1609,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z10
 	VMOVUPS      64(R9), Z11
 	ADDQ         BX, R9
@@ -1633,7 +1688,7 @@ next:
 	RET
 
 // func tileAVX512x6(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x6(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -1664,6 +1719,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	ADDQ         BX, R9
@@ -1687,6 +1743,7 @@ four:
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	ADDQ         BX, R9
@@ -1710,6 +1767,7 @@ four:
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	ADDQ         BX, R9
@@ -1733,6 +1791,7 @@ four:
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         DX, R10
 	ADDQ         DX, R11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	ADDQ         BX, R9
@@ -1764,6 +1823,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	ADDQ         BX, R9
@@ -1853,7 +1913,7 @@ next:
 	RET
 
 // func tileAVX512x7(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x7(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -1888,6 +1948,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z14
 	VMOVUPS      64(R9), Z15
 	ADDQ         BX, R9
@@ -1915,6 +1976,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z14
 	VMOVUPS      64(R9), Z15
 	ADDQ         BX, R9
@@ -1942,6 +2004,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z14
 	VMOVUPS      64(R9), Z15
 	ADDQ         BX, R9
@@ -1969,6 +2032,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z14
 	VMOVUPS      64(R9), Z15
 	ADDQ         BX, R9
@@ -2004,6 +2068,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z14
 	VMOVUPS      64(R9), Z15
 	ADDQ         BX, R9
@@ -2105,7 +2170,7 @@ next:
 	RET
 
 // func tileAVX512x8(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -2142,6 +2207,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z16
 	VMOVUPS      64(R9), Z17
 	ADDQ         BX, R9
@@ -2172,6 +2238,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z16
 	VMOVUPS      64(R9), Z17
 	ADDQ         BX, R9
@@ -2202,6 +2269,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z16
 	VMOVUPS      64(R9), Z17
 	ADDQ         BX, R9
@@ -2232,6 +2300,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z16
 	VMOVUPS      64(R9), Z17
 	ADDQ         BX, R9
@@ -2270,6 +2339,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z16
 	VMOVUPS      64(R9), Z17
 	ADDQ         BX, R9
@@ -2382,7 +2452,7 @@ next:
 	RET
 
 // func tileAVX512x9(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x9(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -2421,6 +2491,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z18
 	VMOVUPS      64(R9), Z19
 	ADDQ         BX, R9
@@ -2454,6 +2525,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z18
 	VMOVUPS      64(R9), Z19
 	ADDQ         BX, R9
@@ -2487,6 +2559,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z18
 	VMOVUPS      64(R9), Z19
 	ADDQ         BX, R9
@@ -2520,6 +2593,7 @@ four:
 	ADDQ         DX, R10
 	ADDQ         DX, R11
 	ADDQ         DX, R12
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z18
 	VMOVUPS      64(R9), Z19
 	ADDQ         BX, R9
@@ -2561,6 +2635,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z18
 	VMOVUPS      64(R9), Z19
 	ADDQ         BX, R9
@@ -2684,7 +2759,7 @@ next:
 	RET
 
 // func tileAVX512x10(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x10(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -2727,6 +2802,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z20
 	VMOVUPS      64(R9), Z21
 	ADDQ         BX, R9
@@ -2764,6 +2840,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z20
 	VMOVUPS      64(R9), Z21
 	ADDQ         BX, R9
@@ -2801,6 +2878,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z20
 	VMOVUPS      64(R9), Z21
 	ADDQ         BX, R9
@@ -2838,6 +2916,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z20
 	VMOVUPS      64(R9), Z21
 	ADDQ         BX, R9
@@ -2883,6 +2962,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z20
 	VMOVUPS      64(R9), Z21
 	ADDQ         BX, R9
@@ -3018,7 +3098,7 @@ next:
 	RET
 
 // func tileAVX512x11(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x11(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -3063,6 +3143,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z22
 	VMOVUPS      64(R9), Z23
 	ADDQ         BX, R9
@@ -3103,6 +3184,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z22
 	VMOVUPS      64(R9), Z23
 	ADDQ         BX, R9
@@ -3143,6 +3225,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z22
 	VMOVUPS      64(R9), Z23
 	ADDQ         BX, R9
@@ -3183,6 +3266,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z22
 	VMOVUPS      64(R9), Z23
 	ADDQ         BX, R9
@@ -3231,6 +3315,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z22
 	VMOVUPS      64(R9), Z23
 	ADDQ         BX, R9
@@ -3377,7 +3462,7 @@ next:
 	RET
 
 // func tileAVX512x12(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x12(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -3424,6 +3509,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z24
 	VMOVUPS      64(R9), Z25
 	ADDQ         BX, R9
@@ -3467,6 +3553,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z24
 	VMOVUPS      64(R9), Z25
 	ADDQ         BX, R9
@@ -3510,6 +3597,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z24
 	VMOVUPS      64(R9), Z25
 	ADDQ         BX, R9
@@ -3553,6 +3641,7 @@ four:
 	ADDQ         DX, R11
 	ADDQ         DX, R12
 	ADDQ         DX, R13
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z24
 	VMOVUPS      64(R9), Z25
 	ADDQ         BX, R9
@@ -3604,6 +3693,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z24
 	VMOVUPS      64(R9), Z25
 	ADDQ         BX, R9
@@ -3761,7 +3851,7 @@ next:
 	RET
 
 // func tileAVX512x13(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x13(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -3812,6 +3902,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z26
 	VMOVUPS      64(R9), Z27
 	ADDQ         BX, R9
@@ -3859,6 +3950,7 @@ four:
 	ADDQ         DX, R12
 	ADDQ         DX, R13
 	ADDQ         DX, R14
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z26
 	VMOVUPS      64(R9), Z27
 	ADDQ         BX, R9
@@ -3906,6 +3998,7 @@ four:
 	ADDQ         DX, R12
 	ADDQ         DX, R13
 	ADDQ         DX, R14
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z26
 	VMOVUPS      64(R9), Z27
 	ADDQ         BX, R9
@@ -3953,6 +4046,7 @@ four:
 	ADDQ         DX, R12
 	ADDQ         DX, R13
 	ADDQ         DX, R14
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z26
 	VMOVUPS      64(R9), Z27
 	ADDQ         BX, R9
@@ -4008,6 +4102,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z26
 	VMOVUPS      64(R9), Z27
 	ADDQ         BX, R9
@@ -4177,7 +4272,7 @@ next:
 	RET
 
 // func tileAVX512x14(tiles int, depth int, a *float32, astep int, ars int, acs int, b *float32, brow int, c *float32, ldc int, add bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tileAVX512x14(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ ars+32(FP), CX
@@ -4230,6 +4325,7 @@ tile:
 	JLT    rest
 
 four:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z28
 	VMOVUPS      64(R9), Z29
 	ADDQ         BX, R9
@@ -4280,6 +4376,7 @@ four:
 	ADDQ         DX, R12
 	ADDQ         DX, R13
 	ADDQ         DX, R14
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z28
 	VMOVUPS      64(R9), Z29
 	ADDQ         BX, R9
@@ -4330,6 +4427,7 @@ four:
 	ADDQ         DX, R12
 	ADDQ         DX, R13
 	ADDQ         DX, R14
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z28
 	VMOVUPS      64(R9), Z29
 	ADDQ         BX, R9
@@ -4380,6 +4478,7 @@ four:
 	ADDQ         DX, R12
 	ADDQ         DX, R13
 	ADDQ         DX, R14
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z28
 	VMOVUPS      64(R9), Z29
 	ADDQ         BX, R9
@@ -4438,6 +4537,7 @@ rest:
 	JZ   store
 
 one:
+	PREFETCHT0   4096(R9)
 	VMOVUPS      (R9), Z28
 	VMOVUPS      64(R9), Z29
 	ADDQ         BX, R9

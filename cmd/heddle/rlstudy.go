@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heddle/internal/cli"
+	"heddle/rl"
+	"heddle/rl/study"
+)
+
+type rlStudyCmd struct {
+	rlConfig
+	Group       int     `default:"16" help:"Rollouts of each prompt."`
+	Window      int     `default:"4" help:"Tokens that VIX-like features look back over."`
+	FalseAlarms float64 `default:"0.1" help:"Share of successes that a trigger may fire on."`
+	Bootstrap   int     `default:"1000" help:"Resamples of the prompts."`
+	Later       int     `default:"20" help:"Steps of reinforcement after which predictors are tested again; 0: none."`
+	Train       bool    `help:"Then train policies with each arm, over seeds, at equal numbers of drawn tokens."`
+	TrainTokens int     `default:"150000" help:"Tokens that each arm of --train may draw."`
+	Primary     string  `help:"The arm named before the run. Default: entropy / fork at cut."`
+	Against     string  `help:"What its gain is compared with. Default: random / fork at cut."`
+}
+
+func (rlStudyCmd) Help() string {
+	return `heddle rl study --task path --out runs/study
+    teaches a policy, holds it still, and asks whether token entropy tells a
+    rollout's fate early enough to act on it; writes report.html and result.json
+heddle rl study --task path --train --train-tokens 100000
+    and then trains policies with each arm, three seeds
+heddle rl study --task mul task.digits=2 --group 8 --later 0
+    the same on multiplication, without a later policy
+heddle rl study --task path --preset tiny eval.prompts=8 --group 4 --json
+    a smoke test`
+}
+
+func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
+	cfg, from, err := c.load()
+	if err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	if c.PrintConfig {
+		return env.Emit(cfg, func(w io.Writer) { io.WriteString(w, cli.PrintConfig(cfg, from)) })
+	}
+	s := study.Default()
+	s.Group, s.Window, s.FalseAlarms, s.Bootstrap, s.Later, s.Seed = c.Group, c.Window, c.FalseAlarms, c.Bootstrap, c.Later, cfg.Seed
+	if c.Primary != "" {
+		s.Primary = c.Primary
+	}
+	if c.Against != "" {
+		s.Against = c.Against
+	}
+	if err := s.Check(); err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	if c.Train && c.TrainTokens < 1 {
+		return cli.Exitf(cli.Invalid, "rl: --train-tokens %d, want 1 or more", c.TrainTokens)
+	}
+	if cfg.Out == "" {
+		cfg.Out = filepath.Join("runs", "study-"+time.Now().Format("20060102-150405"))
+	}
+	folder, err := rl.Create(cfg.Out, cli.PrintConfig(cfg, from), os.Args)
+	if err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	start := time.Now()
+	p := &rlPrinter{env: env, start: start, cfg: cfg}
+	policy, err := rl.Teach(ctx, cfg, p.event)
+	p.end()
+	if err != nil {
+		return stoppedOr(ctx, err)
+	}
+	defer policy.Close()
+	taught := policy.Weights
+	res, err := study.Run(ctx, s, study.Of(policy), p.talk)
+	if err == nil && c.Train {
+		if err = policy.Use(taught, 0); err == nil { // the study has reinforced it since
+			res.Training, err = c.train(ctx, cfg, s, policy, p)
+			res.Conclude()
+		}
+	}
+	if err != nil {
+		return stoppedOr(ctx, err)
+	}
+	res.Seconds = time.Since(start).Seconds()
+	command := "heddle " + strings.Join(os.Args[1:], " ")
+	if err := folder.Write("report.html", func(w io.Writer) error { return res.WriteHTML(w, command) }); err != nil {
+		return err
+	}
+	if err := folder.Finish(res); err != nil {
+		return err
+	}
+	return env.Emit(res, func(w io.Writer) { printStudy(w, res, cfg.Out) })
+}
+
+// train is the second phase, over the seeds of the configuration; the first policy is there.
+func (c *rlStudyCmd) train(ctx context.Context, cfg rl.Config, s study.Config, first *rl.Policy, p *rlPrinter) (*study.Training, error) {
+	out := &study.Training{Tokens: c.TrainTokens}
+	for i := range cfg.Seeds {
+		policy := first
+		if i > 0 {
+			next := cfg
+			next.Seed += uint64(i) * 1000
+			var err error
+			if policy, err = rl.Teach(ctx, next, p.event); err != nil {
+				return nil, err
+			}
+			p.end()
+			defer policy.Close()
+		}
+		if err := out.Train(ctx, s, policy, p.talk); err != nil {
+			return nil, err
+		}
+	}
+	out.Finish()
+	return out, nil
+}
+
+func stoppedOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return cli.Stopped(ctx, "rl: stopped")
+	}
+	return err
+}
+
+func printStudy(w io.Writer, r *study.Result, out string) {
+	fmt.Fprintf(w, "\n%-32s %-18s %8s %24s %9s %8s\n", "trigger", "action", "fired", "gain, points (95 %)", "p (Holm)", "tokens")
+	for _, a := range r.Arms {
+		action := string(a.Action)
+		if a.Branches > 1 {
+			action = fmt.Sprintf("best of %d by %s", a.Branches, a.Choice)
+		}
+		fmt.Fprintf(w, "%-32s %-18s %7.1f%% %+8.1f (%+.1f … %+.1f) %9.2g %+7.1f%%\n", a.Trigger, action, 100*a.Fired, 100*a.Gain.Value, 100*a.Gain.Low, 100*a.Gain.High, a.Holm, 100*a.Relative)
+	}
+	fmt.Fprintln(w)
+	for _, line := range r.Answer {
+		fmt.Fprintf(w, "%s\n\n", line)
+	}
+	fmt.Fprintf(w, "%.0f s; %s: report.html result.json config.yaml env.json\n", r.Seconds, out)
+}
