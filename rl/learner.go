@@ -88,7 +88,7 @@ func (l *Learner) rank(r *train.Rank, src param.Source) error {
 		return err
 	}
 	opt := optim.New(l.cfg.Optim, r.Dev, m.Shards)
-	rep := &replica{r, train.NewReplica(r, l.scheme, m, opt), l.scheme, m, opt}
+	rep := &replica{r, train.NewReplica(r, m, opt), l.scheme, m, opt}
 	for job := range l.jobs[r.Index] {
 		err := job(rep)
 		select {

@@ -108,14 +108,9 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	saver := j.saver()
 	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
 	work := func(r *Rank) error {
-		t, err := newTrainer(r, j.Config, j.Scheme)
+		t, err := j.start(r)
 		if err != nil {
 			return err
-		}
-		if c := j.Checkpoints.From; c != nil {
-			if err := t.load(c); err != nil {
-				return err
-			}
 		}
 		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0, at: begin, first: begin.step, saver: saver}
 		w.rec = trace.NewRecorder(r.Index)
@@ -165,20 +160,41 @@ func (j *Job) plan(r *Rank) error {
 	return nil
 }
 
+// newTrainer makes a rank's model and optimiser with fresh weights.
 func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
+	t, err := emptyTrainer(r, c, s)
+	if err != nil {
+		return nil, err
+	}
+	src, done, err := c.values(t.model.Shards.Table)
+	if err != nil {
+		return nil, err
+	}
+	return t, errors.Join(t.model.Shards.Load(src), done())
+}
+
+// emptyTrainer is a trainer whose weights are zero: a checkpoint fills them.
+func emptyTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
 	m, err := model.New(c.Model, s, r.Dev, r.Grp)
 	if err != nil {
 		return nil, err
 	}
 	m.Use(c.Recompute)
-	src, done, err := c.values(m.Shards.Table)
+	m.Shards.ZeroWeights()
+	return &trainer{Rank: r, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil
+}
+
+// start is the trainer of a job: from its checkpoint, or fresh.
+func (j *Job) start(r *Rank) (*trainer, error) {
+	c := j.Checkpoints.From
+	if c == nil {
+		return newTrainer(r, j.Config, j.Scheme)
+	}
+	t, err := emptyTrainer(r, j.Config, j.Scheme)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(m.Shards.Load(src), done()); err != nil {
-		return nil, err
-	}
-	return &trainer{Rank: r, scheme: s, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil
+	return t, t.load(c)
 }
 
 // worker is one rank's way through a run. The lead rank reports.

@@ -291,7 +291,7 @@ func (m *machine) place2(o *transfer, t *cta) {
 			off := o.swizzled(packed + i)
 			copy(t.mem[off:off+16], buf[i:])
 			if !m.opt.Unsafe {
-				t.shadow[off>>4].origin = origin{int32(o.param + 1), int32(at[0] + i/size), int32(at[1])}
+				t.shadow[off>>4].from(o.param+1, at[0]+i/size, at[1])
 			}
 		}
 	})

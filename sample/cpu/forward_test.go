@@ -314,3 +314,44 @@ func TestPeersLogits(t *testing.T) {
 		})
 	}
 }
+
+// A decoder that keeps bf16 has the bits of one whose matrices were rounded before.
+func TestBF16IsRoundedWeights(t *testing.T) {
+	for name, c := range families() {
+		pool := blas.NewPool(2)
+		defer pool.Close()
+		var logits [2][]float32
+		var bytes [2]int
+		for half := range logits {
+			d, err := cpu.New(c, pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.BF16 = half == 1
+			err = d.Load(func(p hf.Param) ([]float32, error) {
+				v, err := values(p)
+				// Learned positions are added, not multiplied, and stay float32.
+				for i := range v {
+					if len(p.Shape) == 2 && p.Role != hf.Position && half == 0 {
+						v[i] = num.FromBF16(num.ToBF16(v[i]))
+					}
+				}
+				return v, err
+			}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logits[half] = make([]float32, c.Vocab)
+			if err := d.Forward([]sample.Feed{{Seq: d.Fork(sample.None, 0), Tokens: text(40, 1), Logits: logits[half]}}); err != nil {
+				t.Fatal(err)
+			}
+			bytes[half] = d.WeightBytes()
+		}
+		if float64(bytes[1]) > 0.55*float64(bytes[0]) { // vectors stay as they are
+			t.Errorf("%s: %d bytes of weights, as float32 %d", name, bytes[1], bytes[0])
+		}
+		if !slices.Equal(logits[0], logits[1]) {
+			t.Errorf("%s: other logits", name)
+		}
+	}
+}
