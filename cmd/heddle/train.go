@@ -83,7 +83,11 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if job.Fleet = on.Fleet; card != nil {
+	job.Fleet = on.Fleet
+	if err := job.Fits(); err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	if card != nil {
 		p.talk("computing on %s\n", card.Device.Name)
 	}
 	if cfg.Out == "" {

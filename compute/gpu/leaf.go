@@ -37,8 +37,8 @@ func NewLeaf(m Machine, space *Space, kernels *Kernels) *Leaf {
 }
 
 // NewPlan makes a leaf that computes nothing, for a device of so many SMs. Need is what it would have needed.
-func NewPlan(sms int) *Leaf {
-	return &Leaf{space: NewSpace(0, math.MaxInt), kernels: NewKernels(), sms: sms, last: -1, angles: map[angleKey]angles{}}
+func NewPlan(sms int, kernels *Kernels) *Leaf {
+	return &Leaf{space: NewSpace(0, math.MaxInt), kernels: kernels, sms: sms, last: -1, angles: map[angleKey]angles{}}
 }
 
 // Need is the bytes of arena that all operations so far needed.
