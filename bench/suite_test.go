@@ -14,7 +14,7 @@ func (f runnerFunc) Run(m *ptx.Module, l ptx.Launch, a *ptx.Args) error { return
 
 // A runner that does nothing leaves NaN behind: every case must fail. A runner that faults ends the suite at once.
 func TestSuiteSeesIdleAndFaultyRunners(t *testing.T) {
-	some := gemm.Family()[:6]
+	some := gemm.Family()[:2]
 	cases, failed := 0, 0
 	idle := runnerFunc(func(*ptx.Module, ptx.Launch, *ptx.Args) error { return nil })
 	if err := CheckGEMM(idle, 132, 2, some, func(r CaseResult) {

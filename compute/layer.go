@@ -35,6 +35,18 @@ func (d *Device) NormBack(dw, dy, x, rstd, w tensor.Tensor) tensor.Tensor {
 	return dx
 }
 
+// NormBackAdd is around + NormBack: around is the gradient that went past the norm.
+func (d *Device) NormBackAdd(dw, dy, x, rstd, w, around tensor.Tensor) tensor.Tensor {
+	dx := d.New(d.Type, x.Letters, x.Dims, d.linear("norm back add", x.Letters, dy, x, w))
+	if around.Letters != dx.Letters || around.At != dx.At {
+		d.failf("norm back add", "%s + %s", d.Describe(around), d.Describe(dx))
+	}
+	d.sizes("norm back add", x.Letters, x, around)
+	d.into("norm back add", dw, dy, x)
+	d.run(Call{Op: "norm back add", Args: d.args(dx, dy, x, w), Flops: 9 * int64(x.Elems())}, func() { d.leaf.NormBackAdd(dx, dw, dy, x, rstd, w, around) })
+	return dx
+}
+
 // into checks that what in yields may be added to acc. An acc without letters takes nothing.
 func (d *Device) into(op string, acc tensor.Tensor, in ...tensor.Tensor) {
 	if !Wanted(acc) {

@@ -22,6 +22,8 @@ type Leaf interface {
 	NormAgain(y, x, rstd, w tensor.Tensor)
 	// NormBack: dx = r·w·dy − x·r³·mean_h(dy·w·x) and dw += Σ_rows dy·x·r.
 	NormBack(dx, dw, dy, x, rstd, w tensor.Tensor)
+	// NormBackAdd: NormBack, with around added to dx.
+	NormBackAdd(dx, dw, dy, x, rstd, w, around tensor.Tensor)
 	// Center: y = x − mean(x) a row; rows are the last dim.
 	Center(y, x tensor.Tensor)
 	// AddBias: x[r,i] += b[i] for every row r of b's size; BiasBack: db[i] += Σ_r dy[r,i].

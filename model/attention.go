@@ -131,8 +131,7 @@ type owedAttention struct {
 func (a *attention) Backward(w, gr []tensor.Tensor, dy, pos tensor.Tensor, s *savedAttention) tensor.Tensor {
 	owed := a.BackwardInput(w, gr, dy, pos, s)
 	a.BackwardWeight(w, gr, s, owed)
-	dx := a.normBack(normGrad{gr[rowNorm1], gr[rowNorm1Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm1])
-	return a.dev.Add(dy, dx)
+	return a.normBackAdd(normGrad{gr[rowNorm1], gr[rowNorm1Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm1], dy)
 }
 
 // BackwardInput undoes Forward from the tail to the head up to the seam, one line for each of Save's.

@@ -105,8 +105,8 @@ func Preset(task, name string) (Config, error) {
 		Workers:   2,
 		Seed:      1,
 		Seeds:     3,
-		Supervise: Supervise{Steps: 400, Batch: 128, Errors: 0.35, Optim: adam, LR: 3e-3, Warmup: 20, EvalEach: 100},
-		Reinforce: Reinforce{Steps: 60, Prompts: 48, Group: 8, Epochs: 1, Resample: 1, Temperature: 1, Loss: loss, Optim: adam, LR: 1e-3, Verifiers: 2, EvalEach: 20},
+		Supervise: Supervise{Steps: 500, Batch: 128, Errors: 0.35, Optim: adam, LR: 3e-3, Warmup: 20, EvalEach: 100},
+		Reinforce: Reinforce{Steps: 100, Prompts: 48, Group: 8, Epochs: 1, Resample: 1, Temperature: 1, Loss: loss, Optim: adam, LR: 1e-3, Verifiers: 2, EvalEach: 20},
 		Staleness: Staleness{Old: Drop, Sync: AtRounds},
 		Eval:      Eval{Prompts: 256, Samples: 8},
 	}

@@ -55,7 +55,16 @@ func (c *rlConfig) load() (rl.Config, cli.Origins, error) {
 	if err := cfg.Check(); err != nil {
 		return cfg, from, err
 	}
-	return cfg, from, nil
+	task, err := cfg.Task.New(cfg.Seed) // before the run has a folder
+	switch {
+	case err != nil:
+		return cfg, from, err
+	case cfg.Init != "":
+		_, err = os.Stat(cfg.Init)
+	case task.Alphabet() == nil:
+		err = fmt.Errorf("rl: task %s is text, which needs a model with a tokenizer; hint: init=FOLDER", task.Name())
+	}
+	return cfg, from, err
 }
 
 // machine gives the configuration what it learns on.

@@ -131,12 +131,12 @@ func (q *Queue) SMs() int { return q.card.Device.SMs }
 func (q *Queue) ptr(at int) cuda.Ptr { return cuda.Ptr(q.card.arena.Device) + cuda.Ptr(at) }
 
 // Launch queues a kernel.
-func (q *Queue) Launch(m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
+func (q *Queue) Launch(label string, m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
 	r, err := q.ready(m, l, a)
 	if err != nil {
 		return err
 	}
-	return q.card.Profile.span(q, l.Entry, func() error { return r.launch.Launch(q.stream) })
+	return q.card.Profile.span(q, label, func() error { return r.launch.Launch(q.stream) })
 }
 
 // ready finds the launch among the known ones, or lays it out.

@@ -83,17 +83,27 @@ func (l *Leaf) norm(op string, c row.NormConfig, o row.NormOperands, y, x, rstd,
 
 // NormBack is row.NormBack, and row.Columns over its partial sums of the weights' gradient.
 func (l *Leaf) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
-	l.normBack("norm back", row.NormBackConfig{}, row.Angles{}, dx, dw, dy, x, rstd, w)
+	l.normBack("norm back", row.NormBackConfig{}, row.NormBackOperands{}, dx, dw, dy, x, rstd, w)
 }
 
-func (l *Leaf) normBack(op string, c row.NormBackConfig, turn row.Angles, dx, dw, dy, x, rstd, w tensor.Tensor) {
+// NormBackAdd is row.NormBack with Plus.
+func (l *Leaf) NormBackAdd(dx, dw, dy, x, rstd, w, around tensor.Tensor) {
+	if !wide(around) { // the kernel's accesses are all of one width
+		l.NormBack(dx, dw, dy, x, rstd, w)
+		l.Add(dx, around, dx)
+		return
+	}
+	l.normBack("norm back add", row.NormBackConfig{Plus: true}, row.NormBackOperands{Plus: l.at(around)}, dx, dw, dy, x, rstd, w)
+}
+
+func (l *Leaf) normBack(op string, c row.NormBackConfig, o row.NormBackOperands, dx, dw, dy, x, rstd, w tensor.Tensor) {
 	rows, cols := rowsOf(x)
 	if rows == 0 {
 		return
 	}
 	c.Cols, c.Type, c.Wide, c.Weights = cols, dtype(x.Type), wideRows(cols, dx, dy, x, w), compute.Wanted(dw)
 	k := get(l.kernels, l.kernels.normBack, c, func() (*row.NormBack, error) { return row.NewNormBack(c) })
-	o := row.NormBackOperands{Angles: turn, DX: l.at(dx), DY: l.at(dy), X: l.at(x), RStd: l.at(rstd), W: l.at(w), Rows: rows}
+	o.DX, o.DY, o.X, o.RStd, o.W, o.Rows = l.at(dx), l.at(dy), l.at(x), l.at(rstd), l.at(w), rows
 	parts := k.Parts(rows, l.sms)
 	if c.Weights {
 		part, free := l.scratch(4 * parts * cols)
@@ -248,7 +258,7 @@ func (l *Leaf) NormRopeAgain(y, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
 // NormRopeBack is row.NormBack with Turn, or Rope the other way and NormBack.
 func (l *Leaf) NormRopeBack(dx, dw, dy, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
 	if a, ok := l.heads(x, pos, r, dx, dy, x, w); ok {
-		l.normBack("norm rope back", row.NormBackConfig{Turn: true}, a, dx, dw, dy, x, rstd, w)
+		l.normBack("norm rope back", row.NormBackConfig{Turn: true}, row.NormBackOperands{Angles: a}, dx, dw, dy, x, rstd, w)
 		return
 	}
 	back := dy

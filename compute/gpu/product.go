@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"heddle/compute"
 	"heddle/kernel"
 	"heddle/kernel/gemm"
@@ -40,6 +42,8 @@ func (l *Leaf) product(g compute.Gemm, to kernel.Place, t tensor.DType, a, b ten
 	c, err := gemm.Choose(g.M, g.N, g.K, l.sms, like)
 	must("contract", err)
 	k := get(l.kernels, l.kernels.gemm, c, func() (*gemm.Gemm, error) { return gemm.New(c) })
+	l.shape = fmt.Sprintf("%dx%dx%d %v", g.M, g.N, g.K, c)
+	defer func() { l.shape = "" }()
 	l.run("contract", k, func() (ptx.Launch, *ptx.Args, error) {
 		p := gemm.Problem{M: g.M, N: g.N, K: g.K, A: l.slice(l.at(a), a.Bytes()), B: l.slice(l.at(b), b.Bytes()), D: l.slice(to, g.M*g.N*t.Size())}
 		if c.Epi.Residual {

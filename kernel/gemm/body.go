@@ -334,12 +334,14 @@ func (b *builder) consumer() {
 	}
 	at := b.ring.Consumer()
 	// multiply issues one k step; the first of a tile overwrites the accumulators.
+	await, peek := b.peeks(at)
 	multiply := func(first bool, clear func(stage ptx.U32)) ptx.U32 {
-		at.WaitFull()
+		await()
 		s := at.Slot()
 		clear(s)
 		c.products(k, accs, descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64()), first)
 		at.Advance()
+		peek()
 		return s
 	}
 	clear := func(w work, stage ptx.U32) { b.clear(w, stage, b.sA.At(block), group.Plus(1)) }
@@ -348,15 +350,27 @@ func (b *builder) consumer() {
 		run, source = b.promoted(at, accs[0], mine, func() ptx.U32 { return multiply(true, func(ptx.U32) {}) }, release)
 	}
 	ending := b.epilogue(accs, group, source)
-	await, yield := b.turns(group)
+	take, yield := b.turns(group)
 	b.mine(at, group, func(w work) {
 		w.row = w.row.Add(mine)
 		finish := ending.begin(w)
-		await()
+		take()
 		run(w, yield)
 		finish()
 	})
 	ending.end()
+}
+
+// peeks gives how a consumer waits for a stage: at once, or with a look taken a step earlier, behind which it waits only if the stage was not there.
+func (b *builder) peeks(at kernel.Cursor) (await, peek func()) {
+	k := b.k
+	if !b.c.Peek {
+		return at.WaitFull, func() {}
+	}
+	there := ptx.NewVarAt(k, ptx.Warp, k.U32(0))
+	await = func() { k.If(there.Get().Eq(k.U32(0)), at.WaitFull) }
+	peek = func() { there.Set(at.Peek().SelectU32(k.U32(1), k.U32(0))) }
+	return await, peek
 }
 
 // mainLoop adds up the k steps of a piece of work, releases their stages and, when the last product is issued, yields to the other consumer.

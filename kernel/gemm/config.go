@@ -27,6 +27,7 @@ type Config struct {
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
+	Peek      bool         // consumers look for the next stage a step ahead
 	KeepA     bool         // asks L2 to keep A, whose rows a strip of tiles comes back to, rather than B; clusters of one
 	Zigzag    bool         // every second tile of a CTA goes through K backwards, so that it starts with what L2 has just seen
 
@@ -185,6 +186,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.Peek && c.PingPong:
+		return fmt.Errorf("gemm: looking ahead in ping-pong, whose next stage may be the other's")
 	case c.Dynamic && (c.StreamK || c.OneTile || c.Groups != Alone):
 		return fmt.Errorf("gemm: dynamic tiles beside stream-K, a cluster a tile or groups, want one of them")
 	case c.Order.Table && (c.Order.Group != 0 || c.Order.Serpentine || c.Groups != Alone):
@@ -249,7 +252,7 @@ func (c *Config) options() []option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.usualOut(), func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("dynamic", &c.Dynamic), flag("table", &c.Order.Table), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("dynamic", &c.Dynamic), flag("table", &c.Order.Table), flag("peek", &c.Peek), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
 		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add), flag("blocks", &c.Blocks),
 	}

@@ -46,6 +46,7 @@ func Family() []Config {
 		"128x128x32-w2-c2x1-s4-g4-tf32",
 		"64x64x64-w1-c1x1-s3-g0-tf32-tobf16",
 		"128x128x64-w2-c1x1-s4-g4-keepa-zigzag",
+		"128x256x64-w2-c2x1-s3-g4-peek",
 		"128x128x64-w2-c1x1-s4-g4-dynamic",
 		"128x128x64-w2-c2x1-s4-g0-dynamic-table",
 		"64x128x64-w2-c2x2-s4-g2-pingpong-dynamic-tb",

@@ -21,6 +21,8 @@ func steps() []Rung {
 			"128 products for each byte from L2."},
 		{"order", "128x256x64-w2-c2x1-s3-g8-b1", "strips of eight cluster tiles instead of whole columns",
 			"What the SMs load at one time fits into L2 together and comes from memory once."},
+		{"peeks", "128x256x64-w2-c2x1-s3-g8-peek-b1", "a look at the next stage's barrier a step before it is needed",
+			"The answer is there when it is needed. Little, here: a product is always in flight while the consumer looks."},
 		{"buffers", "128x256x64-w2-c2x1-s3-g8-b4", "four store buffers for each consumer instead of one",
 			"A chunk need not wait until the one before has left."},
 		{"depth", "128x256x64-w2-c1x1-s3-g16-b4", "clusters of one again",

@@ -149,7 +149,15 @@ type NormBackOperands struct {
 }
 
 // Parts is how many rows of partial sums a launch writes.
-func (n *NormBack) Parts(rows, sms int) int { return n.grid(rows, sms, 2).X }
+func (n *NormBack) Parts(rows, sms int) int { return n.grid(rows, sms, n.perSM()).X }
+
+// perSM is how many CTAs there are for each SM: where a thread has few columns, more fit and hide each other's loads.
+func (n *NormBack) perSM() int {
+	if n.each*n.width <= 8 {
+		return 4
+	}
+	return 1
+}
 
 // Launch describes the launch on a device of so many SMs.
 func (n *NormBack) Launch(o NormBackOperands, sms int) (ptx.Launch, *ptx.Args, error) {
@@ -176,7 +184,7 @@ func (n *NormBack) Launch(o NormBackOperands, sms int) (ptx.Launch, *ptx.Args, e
 		n.turn.put(a, o.Angles)
 	}
 	n.rows.Put(a, uint32(o.Rows))
-	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, 2)}, a, nil
+	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, n.perSM())}, a, nil
 }
 
 // Module is the kernel alone.
