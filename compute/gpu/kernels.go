@@ -27,6 +27,7 @@ type Kernels struct {
 	columns   map[row.ColumnsConfig]*row.Columns
 	shift     map[row.ShiftConfig]*row.Shift
 	attention map[attention.Config]*attention.Simple
+	fast      map[attention.FastConfig]*attention.Fast
 	gemm      map[gemm.Config]*gemm.Gemm
 	plain     map[gemm.PlainConfig]*gemm.Plain
 }
@@ -48,7 +49,7 @@ func NewKernels() *Kernels {
 		elem: map[elemKey]*elem.Map{}, rope: map[elem.RopeConfig]*elem.Rope{}, box: map[elem.BoxConfig]*elem.Box{},
 		norm: map[row.NormConfig]*row.Norm{}, normBack: map[row.NormBackConfig]*row.NormBack{}, dot: map[rowKey]*row.Dot{},
 		embed: map[rowKey]*row.Embed{}, embedBack: map[rowKey]*row.EmbedBack{}, loss: map[row.LossConfig]*row.Loss{},
-		reduce: map[row.ReduceConfig]*row.Reduce{}, columns: map[row.ColumnsConfig]*row.Columns{}, shift: map[row.ShiftConfig]*row.Shift{}, attention: map[attention.Config]*attention.Simple{},
+		reduce: map[row.ReduceConfig]*row.Reduce{}, columns: map[row.ColumnsConfig]*row.Columns{}, shift: map[row.ShiftConfig]*row.Shift{}, attention: map[attention.Config]*attention.Simple{}, fast: map[attention.FastConfig]*attention.Fast{},
 		gemm: map[gemm.Config]*gemm.Gemm{}, plain: map[gemm.PlainConfig]*gemm.Plain{},
 	}
 }
