@@ -39,8 +39,7 @@ func movable(g compute.Gemm, c, a, b tensor.Tensor) bool {
 func (l *Leaf) product(g compute.Gemm, to kernel.Place, t tensor.DType, a, b tensor.Tensor) {
 	like := gemm.Config{In: num.BF16, Out: dtype(t), Add: g.Accumulate && t == tensor.F32, TransA: g.TransA, TransB: !g.TransB}
 	like.Epi.Residual = g.Accumulate && t == tensor.BF16 // TMA adds in float32 only
-	c, err := gemm.Choose(g.M, g.N, g.K, l.sms, like)
-	must("contract", err)
+	c := get(l.kernels, l.kernels.choice, product{g.M, g.N, g.K, like}, func() (gemm.Config, error) { return gemm.Choose(g.M, g.N, g.K, l.sms, like) })
 	k := get(l.kernels, l.kernels.gemm, c, func() (*gemm.Gemm, error) { return gemm.New(c) })
 	l.shape = fmt.Sprintf("%dx%dx%d %v", g.M, g.N, g.K, c)
 	defer func() { l.shape = "" }()
