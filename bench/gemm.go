@@ -11,12 +11,14 @@ import (
 	"heddle/cuda/cublas"
 	"heddle/cuda/nvml"
 	"heddle/kernel/gemm"
+	"heddle/kernel/ladder"
 	"heddle/num"
 )
 
 // GEMM is a run of a kernel against cuBLAS.
 type GEMM struct {
 	Configs   []gemm.Config // our kernels, built by heddle/kernel/gemm, the judged one first; none measures the PTX file alone
+	Rungs     []ladder.Rung // kernels of the ladder, measured behind Configs
 	PTX, Tile string        // a kernel as PTX text, and its tile where the file's name does not say it; empty for none
 	Driver    string        // the driver's library; empty for the usual one
 	Device    int
@@ -72,6 +74,34 @@ func (g GEMM) Run(ctx context.Context) (*Result, error) {
 		return s.result, g.Store(s.result)
 	}
 	return s.result, err
+}
+
+// Once launches every kernel once on a square, in the order of Configs, for a profiler to look at.
+func (g GEMM) Once(n int) error {
+	g.Sizes = []int{n} // so that the kernels are loaded
+	s, err := g.open()
+	if err != nil {
+		return err
+	}
+	o, err := newOperands(s.helpers, n, n, n, num.BF16)
+	if err != nil {
+		return err
+	}
+	defer o.free()
+	for _, c := range s.own {
+		side, err := s.ours(c, o)
+		if err == nil {
+			err = side.Launch(0)
+		}
+		if err == nil {
+			err = s.helpers.stream.Synchronize()
+		}
+		if err != nil {
+			return fmt.Errorf("%w (kernel %s)", err, c.name())
+		}
+		g.Progress("launched %s", c.name())
+	}
+	return nil
 }
 
 func (s *session) everything(ctx context.Context) error {
@@ -153,6 +183,13 @@ func (s *session) load(file *TilePTX, run *cuda.Runner) error {
 			continue
 		}
 		all = append(all, &builtGEMM{Gemm: b, run: run})
+	}
+	for _, r := range s.cfg.Rungs {
+		rung, err := newRung(r, run)
+		if err != nil {
+			return err
+		}
+		all = append(all, rung)
 	}
 	if file != nil {
 		all = append(all, file)
@@ -371,11 +408,11 @@ func (s *session) checked(o *operands, peers []Side) (own []Side, checks []Check
 		}
 		var check Check
 		side, err := s.ours(c, o)
-		if err == nil {
+		if check.Side = side.Name; err == nil && comparable(c) {
 			check, _, err = o.check(s.helpers.stream, side, reference)
-		}
-		if err == nil {
-			err = check.verdict()
+			if err == nil {
+				err = check.verdict()
+			}
 		}
 		if err != nil {
 			if err := s.fail(c.name(), n, err); err != nil {

@@ -23,7 +23,8 @@ type Shape struct {
 	K      int    `json:"k"`
 	TransA bool   `json:"ta,omitempty"`
 	TransB bool   `json:"tb,omitempty"`
-	In     string `json:"in,omitempty"` // of A and B: bf16, e4m3 or e5m2; "": bf16
+	In     string `json:"in,omitempty"`     // of A and B: bf16, e4m3 or e5m2; "": bf16
+	Blocks bool   `json:"blocks,omitempty"` // with factors for blocks of 128, all of them 1 so that the peer computes the same
 }
 
 // like is what the shape asks of a configuration.
@@ -35,7 +36,7 @@ func (x Shape) like() (gemm.Config, error) {
 	if err == nil && in != num.BF16 && in != num.E4M3 && in != num.E5M2 {
 		err = fmt.Errorf("bench: %s: operands of type %s, want bf16, e4m3 or e5m2", x.Name, x.In)
 	}
-	return gemm.Config{In: in, Out: num.BF16, TransA: x.TransA, TransB: x.TransB, StreamK: true}.Full(), err
+	return gemm.Config{In: in, Out: num.BF16, TransA: x.TransA, TransB: x.TransB, Blocks: x.Blocks, StreamK: true}.Full(), err
 }
 
 // ReadShapes reads a list such as bench/shapes.json.

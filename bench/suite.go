@@ -17,9 +17,9 @@ type CaseResult struct {
 	Ms     float64 `json:"ms"` // compiling, copying, running and checking
 }
 
-// CheckGEMM runs configurations, such as gemm.Family, on whole and ragged shapes with small integers, where the product is exact, over NaN-filled outputs with guard bands, on two
-// draws each. It goes on after a wrong result, and stops where the runner itself fails: a device that faulted once gives no more answers.
-func CheckGEMM(run ptx.Runner, sms int, configs []gemm.Config, each func(CaseResult)) error {
+// CheckGEMM runs configurations, such as gemm.Family, on whole and ragged shapes with small integers, where the product is exact, over NaN-filled outputs with guard bands, on so
+// many draws each. It goes on after a wrong result, and stops where the runner itself fails: a device that faulted once gives no more answers.
+func CheckGEMM(run ptx.Runner, sms, draws int, configs []gemm.Config, each func(CaseResult)) error {
 	var kernels []*gemm.Gemm
 	for _, c := range configs {
 		g, err := gemm.New(c)
@@ -29,7 +29,7 @@ func CheckGEMM(run ptx.Runner, sms int, configs []gemm.Config, each func(CaseRes
 		kernels = append(kernels, g)
 	}
 	for i, s := range [][3]int{{256, 256, 256}, {8, 8, 8}, {1, 16, 24}, {136, 200, 72}, {304, 520, 640}, {512, 256, 1024}, {1031, 776, 200}, {768, 1024, 2048}} {
-		for seed := range int64(2) {
+		for seed := range int64(draws) {
 			x := gemm.NewExact(s[0], s[1], s[2], seed+int64(10*i)) // one reference for all kernels
 			for _, g := range kernels {
 				if !g.Config.Takes(s[0], s[1], s[2]) {

@@ -212,18 +212,22 @@ func (c *Corpus) Sample(limit int64, seed uint64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// fingerprint names the documents: files, their sizes, how they are divided and read. Text that changes without changing its size is not noticed.
-func (c *Corpus) fingerprint() string {
+// fingerprint names the documents: files, their sizes and contents, how they are divided and read.
+func (c *Corpus) fingerprint() (string, error) {
+	sums, err := c.sums()
+	if err != nil {
+		return "", err
+	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", c.config.Field)
 	if t := c.config.Template; t != nil {
 		fmt.Fprintf(h, "%q %q\n", t.source, t.vars)
 	}
-	for _, f := range c.files {
-		fmt.Fprintf(h, "%q %d\n", f.name, f.size)
+	for i, f := range c.files {
+		fmt.Fprintf(h, "%q %d %s\n", f.name, f.size, sums[i])
 	}
 	for _, d := range c.train {
 		fmt.Fprintf(h, "%d %d %d\n", d.file, d.lo, d.hi)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }

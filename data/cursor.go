@@ -13,7 +13,7 @@ type Cursor struct {
 	Batch     int    `json:"batch"`  // sequences of a batch
 	Seed      uint64 `json:"seed"`   // of the shuffles
 	Epochs    int    `json:"epochs"` // 0: without end
-	Corpus    string `json:"corpus"` // fingerprint of names and sizes
+	Corpus    string `json:"corpus"` // fingerprint of names, sizes and contents
 	Tokenizer string `json:"tokenizer"`
 	Packed    Packed `json:"packed"`
 }
@@ -32,7 +32,7 @@ func (l *Loader) Seek(c Cursor) error {
 		got, want any
 		equal     bool
 	}{
-		{"corpus (names or sizes of its files)", here.Corpus, c.Corpus, here.Corpus == c.Corpus},
+		{"corpus (its files or their contents)", here.Corpus, c.Corpus, here.Corpus == c.Corpus},
 		{"tokenizer", here.Tokenizer, c.Tokenizer, here.Tokenizer == c.Tokenizer},
 		{"seq", here.Seq, c.Seq, here.Seq == c.Seq},
 		{"batch", here.Batch, c.Batch, here.Batch == c.Batch},

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"io"
 	"os"
-	"unicode/utf8"
+
+	"heddle/internal/strictjson"
 )
 
 const maxLine = 64 << 20 // bytes of one record
@@ -67,15 +68,15 @@ func (l *lines) read(s span) ([]document, []string, error) {
 		return nil, nil, err
 	}
 	fault := func(err error) error { return invalid(l.path, "record at byte %d: %w", s.lo, err) }
-	if !utf8.Valid(text) {
-		return nil, nil, fault(errors.New("not UTF-8"))
-	}
-	var r map[string]json.RawMessage
-	if err := json.Unmarshal(text, &r); err != nil {
+	r := map[string]json.RawMessage{}
+	reader := strictjson.New(text)
+	err = reader.Object(func(key string) error {
+		raw, err := reader.Raw()
+		r[key] = raw
+		return err
+	})
+	if err = errors.Join(err, reader.End()); err != nil {
 		return nil, nil, fault(err)
-	}
-	if r == nil {
-		return nil, nil, fault(errors.New("null, want an object"))
 	}
 	docs, dropped, err := l.fields.record(r)
 	if err != nil {

@@ -53,7 +53,11 @@ func NewLoader(c *Corpus, t *token.Tokenizer, p Pack) (*Loader, error) {
 	if p.Seq < 1 || p.Batch < 1 || p.Window < 0 || p.Epochs < 0 {
 		return nil, invalid("", "seq %d, batch %d, window %d, epochs %d; want at least 1, 1, 0, 0", p.Seq, p.Batch, p.Window, p.Epochs)
 	}
-	l := &Loader{pack: p, samples: max(p.Batch, cmp.Or(p.Window, windowTokens)/p.Seq), id: identity{c.fingerprint(), t.Hash()}}
+	corpus, err := c.fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	l := &Loader{pack: p, samples: max(p.Batch, cmp.Or(p.Window, windowTokens)/p.Seq), id: identity{corpus, t.Hash()}}
 	l.stream = stream{corpus: c, tokenizer: t, separator: sep, seed: p.Seed, epochs: p.Epochs, packed: &l.packed}
 	if err := l.load(position{}); err != nil {
 		return nil, err

@@ -117,6 +117,9 @@ func TestBrokenRecordsAreNamed(t *testing.T) {
 		"chat":            {`{"messages": []}` + "\n", "no chat template"},
 		"not UTF-8":       {"{\"text\": \"\xff\"}\n", "UTF-8"},
 		"two objects":     {`{"text": "a"} {"text": "b"}` + "\n", "byte 15"},
+		"a key twice":     {`{"text": "a", "text": "b"}` + "\n", "occurs twice"},
+		"by escape":       {`{"text": "a", "te\u0078t": "b"}` + "\n", "occurs twice"},
+		"lone surrogate":  {`{"text": "\ud83d"}` + "\n", "surrogate"},
 	} {
 		dir := folder(t, "a.jsonl", good+"\n"+c.line)
 		x := open(t, Config{Paths: []string{dir}, HoldOutEvery: -1})

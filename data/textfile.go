@@ -85,12 +85,17 @@ func readRange(path string, lo, hi int64) ([]byte, error) {
 	text := make([]byte, hi-lo)
 	n, err := f.ReadAt(text, lo)
 	if err == io.EOF && n < len(text) {
-		return nil, invalid(path, "ends at byte %d, was longer when it was listed; hint: the file changes while it is used", lo+int64(n))
+		return nil, shorter(path, lo+int64(n))
 	}
 	if err != nil && err != io.EOF {
 		return nil, &Error{Path: path, Err: reason(err)}
 	}
 	return text, nil
+}
+
+// shorter is the error of a file that ends too early.
+func shorter(path string, at int64) error {
+	return invalid(path, "ends at byte %d, was longer when it was listed; hint: the file changes while it is used", at)
 }
 
 // notText says why text is no text, "" where it is: a NUL among the first bytes (as git decides it), or more than one byte in 20 that is not UTF-8.

@@ -143,7 +143,7 @@ var (
 	sassBranch = regexp.MustCompile(`BRA.*` + "`" + `\((\.L_x_\d+)\)`)
 )
 
-// mainLoop finds the shortest loop with matrix products in a disassembly: a branch back to a label, HGMMA in between. It gives its length in instructions and
+// mainLoop finds the shortest loop with matrix products in a disassembly: a branch back to a label, HGMMA or QGMMA in between. It gives its length in instructions and
 // the fences in it; −1 where there is no such loop.
 func mainLoop(sass string) (int, []string) {
 	at := map[string]int{}
@@ -167,7 +167,7 @@ func mainLoop(sass string) (int, []string) {
 			continue
 		}
 		body := code[first:]
-		if !slices.ContainsFunc(body, func(s string) bool { return strings.Contains(s, "HGMMA") }) || best >= 0 && len(body) >= best {
+		if !slices.ContainsFunc(body, func(s string) bool { return strings.Contains(s, "GMMA") }) || best >= 0 && len(body) >= best {
 			continue
 		}
 		best, fences = len(body), fences[:0]

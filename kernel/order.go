@@ -8,7 +8,12 @@ type Order struct {
 	Group int
 	// Serpentine walks every second strip backwards.
 	Serpentine bool
+	// Table takes the places from memory, any path: what At and Tile give is not used.
+	Table bool
 }
+
+// Entry is a tile's place as a table holds it.
+func Entry(row, col int) uint32 { return uint32(row)<<16 | uint32(col) }
 
 // At is the place of tile t, as Tile computes it on the device; m, n are the numbers of tiles along M and N.
 func (o Order) At(t, m, n int) (row, col int) {

@@ -45,6 +45,9 @@ func (c Cursor) Slot() ptx.U32 { return c.slot.Get() }
 // WaitFull waits for the current stage's bytes.
 func (c Cursor) WaitFull() { c.ring.Full.Index(c.slot.Get()).Wait(c.phase.Get()) }
 
+// Peek looks whether the current stage's bytes have come, for a whole warp, and does not wait for them. It may say no for a while after they have.
+func (c Cursor) Peek() ptx.Pred { return c.ring.Full.Index(c.slot.Get()).TryWait(c.phase.Get()).All() }
+
 // WaitEmpty waits until the current stage is free.
 func (c Cursor) WaitEmpty() { c.ring.Empty.Index(c.slot.Get()).Wait(c.phase.Get()) }
 

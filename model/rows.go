@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"heddle/model/hf"
@@ -131,6 +132,9 @@ func (c Config) row(sl slot, name string, unit int, s *parallel.Scheme) param.Ro
 		r.Start = 1
 	default:
 		r.Std, r.Decay = c.Std, true
+		if c.Family == hf.GPT2 && (sl.role == hf.O || sl.role == hf.Down) { // what adds to the stream, 2L times (Radford et al. 2019, 2.3)
+			r.Std /= math.Sqrt(2 * float64(c.Layers))
+		}
 	}
 	return r
 }

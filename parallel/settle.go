@@ -97,9 +97,22 @@ func (s *Shards) settlePacked(pieces []Piece, set, common mesh.Set) {
 	s.dev.Close(sc)
 }
 
+// Counts tells whether this rank counts the i-th of its Pieces, of all ranks that hold a copy of it. Copies take turns by piece, so
+// that work is shared: the norm's sum, a checkpoint's bytes. The list of pieces is the same on every rank that holds the copies;
+// slices over fsdp are no copies.
+func (s *Shards) Counts(i int, p *Piece) bool {
+	m := s.dev.Mesh
+	var copies mesh.Set
+	for a := range (m.Every() &^ s.fsdp).All() {
+		if !p.Row.Use[a].Sharded() {
+			copies |= 1 << a
+		}
+	}
+	return m.Index(s.dev.Rank, copies) == i%m.Count(copies)
+}
+
 // SquaredNorm is the squared norm of the whole gradient, the same on every rank: each element is counted by one of the ranks
-// that hold a copy of it. Copies take turns by piece, so that the work is shared and every rank has a part of the sum. bad are
-// added on this rank: what is no number there makes the norm none everywhere.
+// that hold a copy of it. bad are added on this rank: what is no number there makes the norm none everywhere.
 func (s *Shards) SquaredNorm(bad ...tensor.Tensor) tensor.Tensor {
 	if !s.settled {
 		s.dev.Fail("norm", fmt.Errorf("norm: gradients are not settled"))
@@ -107,15 +120,7 @@ func (s *Shards) SquaredNorm(bad ...tensor.Tensor) tensor.Tensor {
 	m := s.dev.Mesh
 	sq := s.dev.New(s.dev.Type.Wide(), "", nil, m.Uniform(mesh.P))
 	s.dev.Zero(sq)
-	mine := func(i int, p *Piece) (int, bool) { // the same list on every rank that holds copies
-		var copies mesh.Set
-		for a := range (m.Every() &^ s.fsdp).All() {
-			if !p.Row.Use[a].Sharded() {
-				copies |= 1 << a
-			}
-		}
-		return 0, p.Row.Train && m.Index(s.dev.Rank, copies) == i%m.Count(copies)
-	}
+	mine := func(i int, p *Piece) (int, bool) { return 0, p.Row.Train && s.Counts(i, p) }
 	for _, r := range s.Runs(s.Pieces(), mine) {
 		s.dev.AddSumSquares(sq, r.Grad)
 	}

@@ -152,11 +152,16 @@ func (s *Shards) Global(p Piece, f func(piece, global int)) {
 	})
 }
 
+// ZeroWeights clears the weights; padding stays zero for ever.
+func (s *Shards) ZeroWeights() {
+	for ui := range s.Units {
+		s.dev.Zero(s.masters[ui])
+	}
+}
+
 // Load fills the weights from a source.
 func (s *Shards) Load(src param.Source) error {
-	for ui := range s.Units {
-		s.dev.Zero(s.masters[ui]) // padding is zero for ever
-	}
+	s.ZeroWeights()
 	var buf []float64 // of the largest piece so far
 	for _, p := range s.Pieces() {
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values

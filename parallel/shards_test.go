@@ -98,6 +98,42 @@ func TestPiecesCoverEveryElementOnceForEveryCopy(t *testing.T) {
 	}
 }
 
+// Of the ranks that hold copies of an element, one counts it: the norm sums it once, a checkpoint has it once. Of two ranks with the
+// same pieces both have something to do.
+func TestOneOfTheCopiesCounts(t *testing.T) {
+	for _, name := range layouts {
+		s := scheme(t, name)
+		counted, ranks := map[string][]int{}, map[int]bool{}
+		for rank := range s.Mesh.Size() {
+			sh := shards(t, s, rank)
+			for i, p := range sh.Pieces() {
+				if counted[p.Row.Name] == nil {
+					n := 1
+					for _, d := range p.Row.Dims {
+						n *= d
+					}
+					counted[p.Row.Name] = make([]int, n)
+				}
+				if !sh.Counts(i, &p) {
+					continue
+				}
+				ranks[rank] = true
+				sh.Global(p, func(_, g int) { counted[p.Row.Name][g]++ })
+			}
+		}
+		for row, n := range counted {
+			for g, times := range n {
+				if times != 1 {
+					t.Fatalf("%s: element %d of %s is counted %d times", name, g, row, times)
+				}
+			}
+		}
+		if len(ranks) != s.Mesh.Size() {
+			t.Errorf("%s: only ranks %v count anything", name, ranks)
+		}
+	}
+}
+
 func TestGradientsAreUsedInOrder(t *testing.T) {
 	sh := shards(t, scheme(t, "fsdp2"), 0)
 	for what, f := range map[string]func(){

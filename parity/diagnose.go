@@ -68,6 +68,9 @@ func (p *planted) judge(err error, got, clean *train.Trial) (named bool, wrong s
 		}
 		return true, ""
 	}
+	if err == nil && p.nan != nil && slices.Equal(got.Digests, clean.Digests) && slices.Equal(got.Losses, clean.Losses) {
+		return false, "" // nobody has used what was NaN: rows of tokens that the batch does not have
+	}
 	if err == nil {
 		return false, "no error"
 	}

@@ -195,3 +195,63 @@ func TestUnusedParameters(t *testing.T) {
 		}
 	}
 }
+
+// Whatever the number of micro-batches and layers, gradients that are still partial are settled once a step: one call for what is
+// partial everywhere, one for norms and copied heads side by side, after the last scatter.
+func TestSettleIsOneCoalescedCallAStep(t *testing.T) {
+	c := extreme().Config
+	c.Layers = 3
+	in := NewInput(c, 12, 16, 1, 1)
+	for name, want := range map[string]string{"single": "", "tp2": "packed", "dp2": "settle", "dp2-tp2": "settle packed", "fsdp2-megatron2": "packed", "dp2-fsdp2-megatron2": "settle packed",
+		"tp4": "packed packed", "ulysses2-tp2": "settle packed"} { // tp 4 over two key/value heads: norms over four ranks, heads over two
+		r, err := Gradient(in, must(t, name), Options{On: train.Machine{Type: tensor.F64, Dry: true}, Schedule: Schedule{Accumulate: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank, x := range r.Ranks {
+			var got []string
+			for _, call := range x.Calls {
+				switch {
+				case strings.HasPrefix(call.Site, "settle"):
+					got = append(got, strings.TrimPrefix(call.Site, "settle "))
+				case call.Site == "gradients" && got != nil:
+					t.Errorf("%s: rank %d scatters after settling", name, rank)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: rank %d settles %q, want %q", name, rank, strings.Join(got, " "), want)
+			}
+		}
+	}
+}
+
+// The gradient that the wire needs comes first: between the start of a sub-block's scatter and the norm that waits for it the
+// weights' gradients are computed. From the call log of backward: ExitGrad, products for dx, the scatter, then products that add.
+func TestWeightGradientsComeWhileTheScatterIsOnItsWay(t *testing.T) {
+	in := NewInput(extreme().Config, 4, 16, 1, 1)
+	r, err := Gradient(in, must(t, "megatron2"), Options{On: train.Machine{Type: tensor.F64, Dry: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range []string{"attention", "mlp"} {
+		adds, state, blocks := 0, "", 0
+		for _, call := range r.Ranks[0].Calls {
+			switch {
+			case call.Phase != "backward" || call.Layer < 0:
+			case call.Site == block+" enter grad":
+				state, adds = "on its way", 0
+			case state == "on its way" && call.Op == "contract add" && strings.IndexByte(call.Args[0].Letters, 'b') < 0: // into a weight's gradient
+				adds++
+			case state == "on its way" && call.Op == "norm back":
+				if want := map[string]int{"attention": 4, "mlp": 3}[block]; adds != want {
+					t.Errorf("%s of layer %d: %d weight gradients while its scatter is on its way, want %d", block, call.Layer, adds, want)
+				}
+				state = ""
+				blocks++
+			}
+		}
+		if blocks != in.Config.Layers {
+			t.Errorf("%s: seen in %d layers", block, blocks)
+		}
+	}
+}

@@ -217,10 +217,11 @@ type Seeds struct {
 
 // SeedTally counts the seeds of one fault.
 type SeedTally struct {
-	Plant Plant `json:"fault"`
-	Seeds int   `json:"seeds"`
-	Named int   `json:"named"` // the report names the rank at fault, alone
-	Sides int   `json:"sides"` // the report shows the two sides that differ: two ranks, and no third to tell who is right
+	Plant    Plant `json:"fault"`
+	Seeds    int   `json:"seeds"`
+	Named    int   `json:"named"`    // the report names the rank at fault, alone
+	Harmless int   `json:"harmless"` // a NaN that nobody uses: the step ends with the right bits
+	Sides    int   `json:"sides"`    // the report shows the two sides that differ: two ranks, and no third to tell who is right
 }
 
 // RunSeeds runs count seeds from first on, on some workers, every replay-th twice. It calls tell, from one goroutine at a time,
@@ -283,6 +284,8 @@ func (s *Seeds) count(o Outcome, t *SeedTally, replayed bool) {
 		s.Wrong++
 	case o.Named:
 		t.Named++
+	case o.Report == "":
+		t.Harmless++
 	default:
 		t.Sides++
 	}

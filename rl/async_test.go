@@ -49,7 +49,7 @@ func differ(a, b map[string][]float32) string {
 	return ""
 }
 
-func text(t *testing.T, v any) string {
+func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -79,8 +79,8 @@ func TestAheadZeroIsSynchronous(t *testing.T) {
 		if d := differ(w, got); d != "" {
 			t.Errorf("seed %d: %s", seed, d)
 		}
-		if text(t, reports) != text(t, want) {
-			t.Errorf("seed %d: reports %s, want %s", seed, text(t, reports), text(t, want))
+		if asJSON(t, reports) != asJSON(t, want) {
+			t.Errorf("seed %d: reports %s, want %s", seed, asJSON(t, reports), asJSON(t, want))
 		}
 	}
 }
@@ -242,8 +242,8 @@ func TestKilledAndResumedEndsBitEqual(t *testing.T) {
 			if d := differ(want, got); d != "" || from != kill/2*2 {
 				t.Errorf("%s: killed after %d, resumed from %d: %s", x.name, kill, from, d)
 			}
-			if text(t, rest) != text(t, reports[from:]) {
-				t.Errorf("%s: killed after %d: reports\n%s\nwant\n%s", x.name, kill, text(t, rest), text(t, reports[from:]))
+			if asJSON(t, rest) != asJSON(t, reports[from:]) {
+				t.Errorf("%s: killed after %d: reports\n%s\nwant\n%s", x.name, kill, asJSON(t, rest), asJSON(t, reports[from:]))
 			}
 			c.Close()
 		}

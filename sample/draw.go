@@ -92,6 +92,12 @@ func (d *drawer) draw(x []float32, c choice) (t drawn, err error) {
 	return t, nil
 }
 
+// LogProb is ln p(id) under softmax(logits), to the bit what Token.LogProb is.
+func LogProb(logits []float32, id int32) float64 {
+	m := vec.Max(logits)
+	return float64(logits[id]-m) - math.Log(float64(vec.SumExp(logits, m)))
+}
+
 func first(x []float32, v float32) int32 {
 	for i := range x {
 		if x[i] == v {

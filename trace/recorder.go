@@ -69,6 +69,13 @@ func (r *Recorder) Span(track Track, name, cat string, start, dur int64, args ..
 	r.blocks[last] = append(r.blocks[last], e)
 }
 
+// Add records what somebody else took, as events of this recorder's rank.
+func (r *Recorder) Add(all []Event) {
+	for _, e := range all {
+		r.Span(e.Track, e.Name, e.Cat, e.Start, e.Dur, e.Args...)
+	}
+}
+
 // Since records that name took from start until now.
 func (r *Recorder) Since(track Track, name, cat string, start int64, args ...Arg) {
 	if r != nil {

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"heddle/data"
 	"heddle/model"
@@ -133,6 +134,13 @@ func (c *Config) corpus() (d data.Config, err error) {
 	switch {
 	case c.Data.Template != "":
 		d.Template, err = data.ReadTemplate(c.Data.Template)
+	case strings.HasSuffix(c.Init, ".gguf"):
+		text, vars, err := chatOf(c.Init)
+		if err != nil || text == "" {
+			return d, err
+		}
+		d.Template, err = data.NewTemplate(text, vars)
+		return d, err
 	case c.Init != "":
 		if t, err := data.ReadTemplate(c.Init); err == nil { // a model may have none; chats need one and say so
 			d.Template = t

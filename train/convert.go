@@ -165,12 +165,7 @@ func exportTokenizer(m *pretrained.Model, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if g, err := m.GGUF.File.Tokenizer(); err == nil && g.ChatTemplate != "" {
-		if err := writeNew(dir, "chat_template.jinja", []byte(g.ChatTemplate)); err != nil {
-			return false, err
-		}
-	}
-	if err := writeTokenizerConfig(dir, "", t); err != nil {
+	if err := writeTokenizerConfig(dir, m.Path, t, m.Config); err != nil {
 		return false, err
 	}
 	return true, t.Write(filepath.Join(dir, "tokenizer.json"))

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
+	"heddle/checkpoint/pretrained"
 	"heddle/model"
 	"heddle/model/hf"
 	"heddle/token"
@@ -52,11 +54,21 @@ func (w *Whole) Of(p hf.Param) ([]float32, error) {
 	return v, nil
 }
 
-// writeTokenizerConfig writes tokenizer_config.json. A model that started from a folder keeps that folder's, and its chat template. Otherwise the file
-// names the class that takes tokenizer.json as it stands: without it AutoTokenizer goes by model_type, puts Qwen's rule for cutting words in place of
-// ours, and text becomes other ids than those trained on.
-func writeTokenizerConfig(dir, init string, t *token.Tokenizer) error {
+// writeTokenizerConfig writes tokenizer_config.json, and the chat template where there is one. A model that started from a folder keeps that folder's files;
+// one from a GGUF file gets what its metadata say. Without a tokenizer_config.json AutoTokenizer goes by model_type, puts Qwen's rule for cutting words in
+// place of ours, and text becomes other ids than those trained on; so the file names the class that takes tokenizer.json as it stands. Its tokens that begin
+// and end a text are those of c.
+func writeTokenizerConfig(dir, init string, t *token.Tokenizer, c hf.Config) error {
 	const config, template = "tokenizer_config.json", "chat_template.jinja"
+	chat, _, err := chatOf(init)
+	if err != nil {
+		return err
+	}
+	if chat != "" {
+		if err := writeNew(dir, template, []byte(chat)); err != nil {
+			return err
+		}
+	}
 	copied := false
 	for _, name := range [...]string{config, template} {
 		text, err := os.ReadFile(filepath.Join(init, name))
@@ -66,7 +78,7 @@ func writeTokenizerConfig(dir, init string, t *token.Tokenizer) error {
 		case err != nil:
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+		if err := writeNew(dir, name, text); err != nil {
 			return err
 		}
 		copied = copied || name == config
@@ -75,8 +87,11 @@ func writeTokenizerConfig(dir, init string, t *token.Tokenizer) error {
 		return nil
 	}
 	fields := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false}
-	if end, ok := t.Separator(); ok {
-		fields["eos_token"] = string(t.Token(end))
+	if len(c.EOS) > 0 {
+		fields["eos_token"] = string(t.Token(int32(c.EOS[0])))
+	}
+	if c.BOS >= 0 {
+		fields["bos_token"] = string(t.Token(int32(c.BOS)))
 	}
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -85,5 +100,28 @@ func writeTokenizerConfig(dir, init string, t *token.Tokenizer) error {
 	if err := enc.Encode(fields); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, config), text.Bytes(), 0o644)
+	return writeNew(dir, config, text.Bytes())
+}
+
+// chatOf is the chat template of a GGUF file, and the special tokens it may name; "" of anything else.
+func chatOf(path string) (template string, vars map[string]string, err error) {
+	if !strings.HasSuffix(path, ".gguf") {
+		return "", nil, nil
+	}
+	p, err := pretrained.Open(path)
+	if err != nil {
+		return "", nil, err
+	}
+	defer p.Close()
+	g, err := p.GGUF.File.Tokenizer()
+	if err != nil { // a file without one is still a model
+		return "", nil, nil
+	}
+	vars = map[string]string{}
+	for name, id := range map[string]int{"bos_token": g.BOS, "eos_token": g.EOS, "unk_token": g.Unknown, "pad_token": g.Padding} {
+		if id >= 0 && id < len(g.Tokens) {
+			vars[name] = g.Tokens[id]
+		}
+	}
+	return g.ChatTemplate, vars, nil
 }

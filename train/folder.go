@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"heddle/checkpoint/pretrained"
@@ -170,7 +171,7 @@ func (f *Folder) model(j *Job, r *Result) error {
 		if err := pretrained.Write(dir, config, safetensors.F32, pretrained.MaxShard, r.Weights.Of); err != nil {
 			return err
 		}
-		return j.tokens(dir)
+		return j.tokens(dir, config)
 	})
 }
 
@@ -187,7 +188,7 @@ func (j *Job) about(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
 		return err
 	}
-	return j.tokens(dir)
+	return j.tokens(dir, config)
 }
 
 // hf is the model as config.json describes it.
@@ -197,7 +198,7 @@ func (j *Job) hf() (hf.Config, error) {
 	return config, err
 }
 
-// ends says which tokens begin and end a text: what the model that the run started from said, else the separator, which the
+// ends says which tokens begin and end a text: what the model that the run started from said, and the separator, which the
 // model was trained to predict after a document.
 func (j *Job) ends(c *hf.Config) error {
 	if j.Config.Init != "" {
@@ -206,19 +207,19 @@ func (j *Job) ends(c *hf.Config) error {
 			return err
 		}
 		c.BOS, c.EOS = p.Config.BOS, p.Config.EOS
-		if err := p.Close(); err != nil || len(c.EOS) > 0 {
+		if err := p.Close(); err != nil {
 			return err
 		}
 	}
-	if end, ok := j.Tokenizer.Separator(); ok {
-		c.EOS = []int{int(end)}
+	if end, ok := j.Tokenizer.Separator(); ok && !slices.Contains(c.EOS, int(end)) {
+		c.EOS = append(c.EOS, int(end))
 	}
 	return nil
 }
 
 // tokens writes tokenizer.json and tokenizer_config.json.
-func (j *Job) tokens(dir string) error {
-	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer); err != nil {
+func (j *Job) tokens(dir string, config hf.Config) error {
+	if err := writeTokenizerConfig(dir, j.Config.Init, j.Tokenizer, config); err != nil {
 		return err
 	}
 	return j.Tokenizer.Write(filepath.Join(dir, "tokenizer.json"))

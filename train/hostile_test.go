@@ -168,3 +168,20 @@ func TestAModelOfHostileFilesIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A GGUF file brings its chat template and the tokens it names.
+func TestAGGUFFileBringsItsChatTemplate(t *testing.T) {
+	c := Default()
+	c.Init = golden.SmolLM2(t)
+	d, err := c.corpus()
+	if err != nil || d.Template == nil {
+		t.Fatalf("template %v, %v", d.Template, err)
+	}
+	text, vars, err := chatOf(c.Init)
+	if err != nil || !strings.Contains(text, "add_generation_prompt") || vars["eos_token"] != "<|im_end|>" || vars["bos_token"] != "<|im_start|>" {
+		t.Errorf("%.40q, %v, %v", text, vars, err)
+	}
+	if text, _, err := chatOf(golden.Dir(t, "llama")); err != nil || text != "" {
+		t.Errorf("a folder: %q, %v", text, err)
+	}
+}

@@ -23,6 +23,7 @@ type Job struct {
 
 	Checkpoints Checkpoints
 	Ranges      Ranges                         // nil: no profiler is told of steps, phases and layers
+	Timeline    Timeline                       // nil: the traced steps hold what ranks do, not what their device does
 	Fleet       func(ranks int) (Fleet, error) // of Config.Device; nil: the CPU
 }
 

@@ -4,15 +4,14 @@ import (
 	"heddle/checkpoint"
 	"heddle/model"
 	"heddle/optim"
-	"heddle/parallel"
 )
 
 // Replica is one rank's model and optimiser in another loop than Job's, as reinforcement has. It keeps checkpoints of the same form.
 type Replica struct{ t trainer }
 
 // NewReplica joins what a rank has made.
-func NewReplica(r *Rank, s *parallel.Scheme, m *model.Model, o *optim.AdamW) *Replica {
-	return &Replica{trainer{r, s, m, o}}
+func NewReplica(r *Rank, m *model.Model, o *optim.AdamW) *Replica {
+	return &Replica{trainer{r, m, o}}
 }
 
 // Saver writes checkpoints. The ranks of a process share one.

@@ -108,14 +108,9 @@ func (j *Job) Run(ctx context.Context, on func(Event)) (*Result, error) {
 	saver := j.saver()
 	feed := j.feed(ctx, n, j.Config.Steps-begin.step)
 	work := func(r *Rank) error {
-		t, err := newTrainer(r, j.Config, j.Scheme)
+		t, err := j.start(r)
 		if err != nil {
 			return err
-		}
-		if c := j.Checkpoints.From; c != nil {
-			if err := t.load(c); err != nil {
-				return err
-			}
 		}
 		w := &worker{trainer: t, job: j, res: res, on: on, lead: r.Index == 0, at: begin, first: begin.step, saver: saver}
 		w.rec = trace.NewRecorder(r.Index)
@@ -165,20 +160,41 @@ func (j *Job) plan(r *Rank) error {
 	return nil
 }
 
+// newTrainer makes a rank's model and optimiser with fresh weights.
 func newTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
+	t, err := emptyTrainer(r, c, s)
+	if err != nil {
+		return nil, err
+	}
+	src, done, err := c.values(t.model.Shards.Table)
+	if err != nil {
+		return nil, err
+	}
+	return t, errors.Join(t.model.Shards.Load(src), done())
+}
+
+// emptyTrainer is a trainer whose weights are zero: a checkpoint fills them.
+func emptyTrainer(r *Rank, c Config, s *parallel.Scheme) (*trainer, error) {
 	m, err := model.New(c.Model, s, r.Dev, r.Grp)
 	if err != nil {
 		return nil, err
 	}
 	m.Use(c.Recompute)
-	src, done, err := c.values(m.Shards.Table)
+	m.Shards.ZeroWeights()
+	return &trainer{Rank: r, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil
+}
+
+// start is the trainer of a job: from its checkpoint, or fresh.
+func (j *Job) start(r *Rank) (*trainer, error) {
+	c := j.Checkpoints.From
+	if c == nil {
+		return newTrainer(r, j.Config, j.Scheme)
+	}
+	t, err := emptyTrainer(r, j.Config, j.Scheme)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(m.Shards.Load(src), done()); err != nil {
-		return nil, err
-	}
-	return &trainer{Rank: r, scheme: s, model: m, opt: optim.New(c.Optim, r.Dev, m.Shards)}, nil
+	return t, t.load(c)
 }
 
 // worker is one rank's way through a run. The lead rank reports.
@@ -190,10 +206,11 @@ type worker struct {
 	lead bool
 	rec  *trace.Recorder
 
-	spans spans // what the device reports, into rec or to a profiler
-	at    position
-	first int    // steps done before this process
-	saver *saver // nil: none
+	spans    spans    // what the device reports, into rec or to a profiler
+	timeline Timeline // running
+	at       position
+	first    int    // steps done before this process
+	saver    *saver // nil: none
 }
 
 func (w *worker) train(batches <-chan fed) error {
@@ -206,7 +223,9 @@ func (w *worker) train(batches <-chan fed) error {
 		if !ok {
 			break
 		}
-		w.watch(step - w.first)
+		if err := w.watch(step - w.first); err != nil {
+			return &StepError{Step: step, Err: err}
+		}
 		lr := schedule.At(step - 1)
 		w.spans.step(step)
 		began := w.rec.Now()
@@ -216,7 +235,7 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 		if w.Dev.Rec != nil {
 			w.Dev.At("", -1) // ends the last phase
-			w.spans.into.Since(trace.Host, "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
+			w.spans.into.Since(w.spans.row(), "step "+strconv.Itoa(step), trace.Step, began, trace.Int("step", int64(step)))
 		}
 		w.spans.stepEnd()
 		w.at = position{step, w.at.tokens + int64(b.Tokens), b.after}
@@ -235,6 +254,9 @@ func (w *worker) train(batches <-chan fed) error {
 		}
 	}
 	w.Dev.Rec = nil
+	if err := w.endTimeline(); err != nil {
+		return err
+	}
 	if w.saver != nil && w.at.step > w.first && w.at.step%c.SaveEvery != 0 {
 		if err := w.saver.save(w.trainer, w.at); err != nil {
 			return err
@@ -257,7 +279,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // watch turns recording on for the steps of this process that trace.json shows, and metering on after its first step, which is
 // not like the others (memory is fresh).
-func (w *worker) watch(step int) {
+func (w *worker) watch(step int) error {
 	steps := w.job.Config.Steps - w.first
 	if step == 2 || step == 1 && steps == 1 {
 		w.Grp.Meter = comm.NewMeter()
@@ -268,6 +290,31 @@ func (w *worker) watch(step int) {
 		w.spans.into = w.rec
 	}
 	w.Dev.Rec = w.spans.recorder()
+	if w.job.Timeline == nil {
+		return nil
+	}
+	if step == from && w.spans.into != nil {
+		w.spans.thread = w.job.Timeline.Row()
+		if w.lead {
+			w.timeline = w.job.Timeline
+			return w.timeline.Start()
+		}
+	}
+	if w.spans.into == nil {
+		return w.endTimeline()
+	}
+	return nil
+}
+
+// endTimeline takes what the device did, if it is being recorded, into the lead rank's trace.
+func (w *worker) endTimeline() error {
+	if w.timeline == nil {
+		return nil
+	}
+	all, err := w.timeline.Stop()
+	w.timeline = nil
+	w.rec.Add(all)
+	return err
 }
 
 func (w *worker) glance(e *data.Eval, step int) Evaluation {

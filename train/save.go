@@ -88,22 +88,15 @@ func (s *saver) failed() error {
 	return s.err
 }
 
-// parts lists what this rank writes, and where each lies. Of replicas the one with coordinate 0 on every axis that does not cut the parameter writes;
-// slices over fsdp are no replicas.
+// parts lists what this rank writes, and where each lies. Of copies one is written.
 func (t *trainer) parts() (out []checkpoint.Part, lies map[string]tensor.Tensor) {
 	dtype := safetensors.F32
 	if t.Dev.Type == tensor.F64 {
 		dtype = safetensors.F64
 	}
 	lies = map[string]tensor.Tensor{}
-	coord := t.Dev.Mesh.Coord(t.Index)
-	for _, p := range t.model.Shards.Pieces() {
-		replica := false
-		for a := range t.Dev.Mesh.Axes() {
-			cut := p.Row.Use[a].Sharded() || t.scheme.FSDP>>a&1 == 1
-			replica = replica || !cut && coord[a] != 0
-		}
-		if replica {
+	for i, p := range t.model.Shards.Pieces() {
+		if !t.model.Shards.Counts(i, &p) {
 			continue
 		}
 		for _, k := range t.kinds(p) {

@@ -14,12 +14,21 @@ type Ranges interface {
 	Pop()
 }
 
+// Timeline records what a device does, which goes on after the host has asked for it. Package cuda/timeline has one. The lead rank starts and stops it.
+type Timeline interface {
+	Start() error
+	Stop() ([]trace.Event, error)
+	// Row is where the calls of the calling thread stand in it.
+	Row() trace.Track
+}
+
 // spans hands what a rank does to a recorder, and steps, phases and layers to a profiler as they begin.
 type spans struct {
 	into   *trace.Recorder // nil: this step is not recorded
 	ranges Ranges          // nil: no profiler
 	phase  string          // open with the profiler
 	open   int             // ranges that are: step, phase, layer
+	thread trace.Track     // of the rank beside a Timeline: there operations are what the host asks for, and kernels the Timeline's; else ""
 }
 
 // recorder is what the device reports to; nil where nobody listens.
@@ -67,12 +76,22 @@ func (s *spans) Enter(phase string, layer int) {
 
 // Span is something that has ended.
 func (s *spans) Span(x compute.Span) {
-	cat, args := trace.Kernel, []trace.Arg(nil)
-	switch trace.Track(x.Track) {
-	case trace.Collectives:
+	track, cat, args := trace.Track(x.Track), trace.Kernel, []trace.Arg(nil)
+	switch {
+	case track != trace.Collectives && s.thread != "":
+		track, cat = s.thread, trace.Phase
+	case track == trace.Collectives:
 		cat, args = trace.Collective, []trace.Arg{trace.Int("bytes", x.Bytes), trace.Text("group", x.Group)}
-	case trace.Host:
+	case track == trace.Host:
 		cat = trace.Phase
 	}
-	s.into.Span(trace.Track(x.Track), x.Name, cat, x.Start.UnixNano(), x.Dur.Nanoseconds(), args...)
+	s.into.Span(track, x.Name, cat, x.Start.UnixNano(), x.Dur.Nanoseconds(), args...)
+}
+
+// row is where steps stand.
+func (s *spans) row() trace.Track {
+	if s.thread != "" {
+		return s.thread
+	}
+	return trace.Host
 }

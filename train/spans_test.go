@@ -48,3 +48,20 @@ func TestCollectivesCarryBytesAndGroup(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// Beside a timeline of the device, operations are ranges of the rank's thread: the kernels are the timeline's, or they would count twice.
+func TestOperationsBesideATimelineAreRangesOfTheThread(t *testing.T) {
+	rec := trace.NewRecorder(0)
+	s := &spans{into: rec, thread: "thread 7"}
+	for _, track := range []string{"compute", "host", "collectives"} {
+		s.Span(compute.Span{Track: track, Name: track, Start: time.Unix(1, 0)})
+	}
+	rec.Add([]trace.Event{{Name: "gemm", Cat: trace.Kernel, Track: "stream 13", Start: 5, Dur: 6, Args: []trace.Arg{trace.Int("correlation", 1)}}})
+	e := rec.Events()
+	if len(e) != 4 || e[0].Cat != trace.Phase || e[0].Track != "thread 7" || e[1].Cat != trace.Phase || e[1].Track != "thread 7" || e[2].Cat != trace.Collective || e[2].Track != trace.Collectives {
+		t.Errorf("%+v", e)
+	}
+	if e[3].Cat != trace.Kernel || e[3].Track != "stream 13" || e[3].Dur != 6 || len(e[3].Args) != 1 || s.row() != "thread 7" || (&spans{}).row() != trace.Host {
+		t.Errorf("%+v", e[3])
+	}
+}

@@ -8,16 +8,14 @@ import (
 	"heddle/data"
 	"heddle/model"
 	"heddle/optim"
-	"heddle/parallel"
 	"heddle/tensor"
 )
 
 // trainer is one rank's model and optimiser.
 type trainer struct {
 	*Rank
-	scheme *parallel.Scheme
-	model  *model.Model
-	opt    *optim.AdamW
+	model *model.Model
+	opt   *optim.AdamW
 }
 
 // Metrics are what one step reports; the same on every rank.

@@ -1,7 +1,7 @@
 // Command generate measures greedy generation of SmolLM2-135M on the CPU beside PyTorch, the sides alternating in one run, and
 // prints JSON on stdout:
 //
-//	go run ./bench/generate -model SmolLM2-135M-Instruct.Q4_1.gguf -python python3 > bench/results/generate-cpu.json
+//	go run ./bench/generate -model SmolLM2-135M-Instruct.Q4_1.gguf -python python3 -batch 1 > bench/results/generate-cpu-batch1.json
 //
 // The peers (peer.py) are transformers' generate and a minimal loop in PyTorch over the same weights, dequantised to float32.
 // Times are of the tokens after the first: one row of the forward pass each. Beside them stands how fast this machine reads
@@ -44,7 +44,7 @@ type row struct {
 	Batch     int
 	Seconds   map[string][]float64
 	TokS      map[string]float64 // of the median
-	Ratio     map[string]float64 `json:",omitempty"` // heddle's tokens a second over the peer's, medians
+	Ratio     map[string]float64 `json:",omitempty"` // heddle's (float32) tokens a second over the peer's, medians
 	GBs       float64            // weights read a second by heddle
 	ReadShare float64            // of what the machine reads
 	Agree     map[string]int     // leading tokens of the first sequence that are heddle's
@@ -104,7 +104,7 @@ func run() error {
 func kept(args []string) (out []string) {
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
-		case "-model":
+		case "-model", "-peer":
 			i++
 		case "-python":
 			out = append(out, "-python", "python3")
@@ -119,6 +119,7 @@ func kept(args []string) (out []string) {
 // heddle is our side.
 type heddle struct {
 	d      *cpu.Decoder
+	half   *cpu.Decoder // weights kept as bf16
 	pool   *blas.Pool
 	prompt []int32
 	memory []float32 // read for the machine's bandwidth
@@ -134,7 +135,10 @@ func open(path string, threads int) (*heddle, error) {
 	for i := range h.memory {
 		h.memory[i] = 1 // pages that were never written are all one page of zeros
 	}
-	if h.d, err = m.Decoder(h.pool); err != nil {
+	if h.d, err = m.Decoder(h.pool, false); err != nil {
+		return nil, err
+	}
+	if h.half, err = m.Decoder(h.pool, true); err != nil {
 		return nil, err
 	}
 	h.prompt, err = m.Prompt("The loom stood in the corner of the room where the light was best, and every morning")
@@ -142,8 +146,8 @@ func open(path string, threads int) (*heddle, error) {
 }
 
 // generate is greedy decoding of n equal sequences. The clock starts when all have their first token.
-func (h *heddle) generate(n, tokens int) (seconds float64, ids []int32, err error) {
-	g, err := sample.New(h.d, sample.Options{MaxTokens: tokens, Batch: n})
+func (h *heddle) generate(d *cpu.Decoder, n, tokens int) (seconds float64, ids []int32, err error) {
+	g, err := sample.New(d, sample.Options{MaxTokens: tokens, Batch: n})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -225,18 +229,26 @@ func (p *peer) ask(how string, batch, tokens int, prompt []int32) (seconds float
 	return a.Seconds, a.IDs, err
 }
 
-const ours = "heddle"
+// The names of our sides: weights in float32, and rounded to bf16.
+const (
+	ours     = "heddle"
+	oursHalf = "heddle bf16"
+)
 
 // measure alternates the sides; a first round of each is not counted.
 func (r *report) measure(h *heddle, p *peer, batch int, how []string) error {
 	w := row{Batch: batch, Seconds: map[string][]float64{}, Agree: map[string]int{}}
 	for round := range r.Rounds + 1 {
-		s, want, err := h.generate(batch, r.Tokens)
+		s, want, err := h.generate(h.d, batch, r.Tokens)
+		if err != nil {
+			return err
+		}
+		halved, _, err := h.generate(h.half, batch, r.Tokens)
 		if err != nil {
 			return err
 		}
 		if round > 0 {
-			w.Seconds[ours] = append(w.Seconds[ours], s)
+			w.Seconds[ours], w.Seconds[oursHalf] = append(w.Seconds[ours], s), append(w.Seconds[oursHalf], halved)
 			r.ReadGBs = append(r.ReadGBs, h.read())
 		}
 		for _, side := range how {
@@ -269,7 +281,7 @@ func (r *report) finish() {
 			w.TokS[side] = float64(w.Batch*(r.Tokens-1)) / median(s)
 		}
 		for side := range w.Seconds {
-			if side != ours {
+			if side != ours && side != oursHalf {
 				w.Ratio[side] = w.TokS[ours] / w.TokS[side]
 			}
 		}

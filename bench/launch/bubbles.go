@@ -86,23 +86,54 @@ func (l Lab) Bubbles(dir string, candidates []string) ([]Bubble, error) {
 	})
 }
 
-// make records one twice and writes the second: the first calls of a kind while CUPTI records take a millisecond.
+// make runs a bubble twice in one recording and writes the second time: the first launch while CUPTI records takes a millisecond, most of it CUPTI's.
 func (m *maker) make(b *Bubble, dir string) error {
-	var events []trace.Event
-	for range 2 {
-		if err := m.rec.Start(); err != nil {
-			return err
-		}
-		if err := b.run(m); err != nil {
-			return err
-		}
-		var err error
-		if events, err = m.rec.Stop(); err != nil {
-			return err
-		}
+	if err := m.rec.Start(); err != nil {
+		return err
 	}
+	if err := b.run(m); err != nil {
+		return err
+	}
+	if err := m.dev.Synchronize(); err != nil {
+		return err
+	}
+	warm := time.Now().UnixNano()
+	if err := b.run(m); err != nil {
+		return err
+	}
+	events, err := m.rec.Stop()
+	if err != nil {
+		return err
+	}
+	events = since(events, warm)
 	b.File, b.How, b.Kernel = b.Name+".json", strings.SplitN(m.rec.How, ":", 2)[0], "delay"
 	return atomicfile.Write(atomicfile.OS{}, filepath.Join(dir, b.File), func(w io.Writer) error { return trace.WriteEvents(w, events) })
+}
+
+// since leaves what the host did from a moment on, and what that launched: the device's clock is another.
+func since(events []trace.Event, moment int64) []trace.Event {
+	called := map[int64]bool{}
+	for _, e := range events {
+		if e.Cat == trace.Launch && e.Start >= moment {
+			called[correlation(e)] = true
+		}
+	}
+	return slices.DeleteFunc(events, func(e trace.Event) bool {
+		switch e.Cat {
+		case trace.Kernel, trace.Copy, trace.Fill, trace.Wait:
+			return !called[correlation(e)]
+		}
+		return e.Start < moment
+	})
+}
+
+func correlation(e trace.Event) int64 {
+	for _, a := range e.Args {
+		if a.Key == "correlation" {
+			return a.Value
+		}
+	}
+	return -1
 }
 
 // work queues a kernel that takes d.

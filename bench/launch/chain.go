@@ -98,17 +98,17 @@ func (s *session) build(c gemm.Config, h how) (*build, error) {
 	if b.gemm, err = gemm.New(c); err != nil {
 		return nil, err
 	}
-	var changes []func(string) (string, error)
-	if h.stamped {
-		b.stamps = new(stamps)
-		changes = append(changes, stamped)
-	}
-	zeroChanges, gemmChanges := changes, changes
+	var zeroChanges, gemmChanges []func(string) (string, error)
 	if h.waits != allWait {
-		zeroChanges = append([]func(string) (string, error){unwaited}, changes...)
+		zeroChanges = append(zeroChanges, unwaited)
 	}
 	if h.waits == noneWaits {
-		gemmChanges = zeroChanges
+		gemmChanges = append(gemmChanges, unwaited)
+	}
+	if h.stamped {
+		b.stamps = new(stamps)
+		zeroChanges = append(zeroChanges, func(text string) (string, error) { return stamped(text, someEnd) })
+		gemmChanges = append(gemmChanges, func(text string) (string, error) { return stamped(text, allEnd) })
 	}
 	if b.zeroFunc, err = s.compile(b.zero.module(), zeroChanges...); err != nil {
 		return nil, err

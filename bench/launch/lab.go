@@ -64,6 +64,10 @@ func (l Lab) Run(ctx context.Context) (*Result, error) {
 			break
 		}
 		size, err := s.size(ctx, n)
+		if ctx.Err() != nil {
+			s.result.Stopped = fmt.Sprintf("%v at %d, which is left out", ctx.Err(), n)
+			break
+		}
 		if err != nil {
 			return s.result, fmt.Errorf("%w (at %d)", err, n)
 		}

@@ -63,8 +63,8 @@ func (s *session) times(ctx context.Context, size *Size, c gemm.Config, m *memor
 	live, queued, host := make([][]float64, len(all)), make([][]float64, len(all)), make([][]float64, len(all))
 	for round := range s.Rounds + 1 {
 		for turn := range all {
-			if ctx.Err() != nil {
-				return nil
+			if err := ctx.Err(); err != nil {
+				return err
 			}
 			i := (turn + round) % len(all)
 			l, _, err := s.timed(all[i], false)
@@ -176,8 +176,8 @@ func (s *session) insides(ctx context.Context, size *Size, c gemm.Config, m *mem
 	queued, live := make([]apart, len(all)), make([]apart, len(all))
 	for round := range max(3, s.Rounds/2) {
 		for turn := range all {
-			if ctx.Err() != nil {
-				return nil
+			if err := ctx.Err(); err != nil {
+				return err
 			}
 			i := (turn + round) % len(all)
 			for held, into := range map[bool]*apart{true: &queued[i], false: &live[i]} {
@@ -286,7 +286,7 @@ func (s *session) controls(c gemm.Config, m *memory, k *checker) ([]Control, err
 		if err := u.queue(); err != nil {
 			return nil, err
 		}
-		ctl := Control{Name: w.name}
+		ctl := Control{Name: w.name, Must: w.waits == noneWaits}
 		for range 8 {
 			wrong, err := k.wrong(u)
 			if err != nil {

@@ -22,11 +22,12 @@ var colors = [5]string{"#c98500", "#e0a83e", "#1f77b4", "#5aa0d6", "#999999"}
 // Picture draws the timelines of a size, live (on an idle device, so that the host's time shows) or queued.
 func (s *Size) Picture(w io.Writer, live bool) error {
 	var ways []*Way
-	last := 0.0
+	lead, last := 0.0, 0.0 // of the first kernel before its work, and from there to the last one's end
 	for i := range s.Ways {
 		if x := s.Ways[i].Stamped; x != nil {
 			ways = append(ways, &s.Ways[i])
-			last = max(last, x.drawn(live)[4].End)
+			t := x.drawn(live)
+			lead, last = max(lead, t[0].Wait), max(last, t[4].End-t[0].Wait)
 		}
 	}
 	if len(ways) == 0 {
@@ -42,11 +43,13 @@ func (s *Size) Picture(w io.Writer, live bool) error {
 	}
 	fmt.Fprintf(&b, `<text x="10" y="20" font-size="15">zero, zero, gemm, gemm at n = %d, %s</text>`+"\n", s.N, how)
 	legend(&b)
-	scale := (pictureWidth - labelWidth - 80) / last
+	scale := (pictureWidth - labelWidth - 80) / (lead + last)
+	zero := labelWidth + lead*scale // where every chain's first kernel gets to work
 	for i, v := range ways {
-		row(&b, v, v.Stamped.drawn(live), 62+rowHeight*i, scale)
+		t := v.Stamped.drawn(live)
+		row(&b, v, t, 62+rowHeight*i, func(us float64) float64 { return zero + (us-t[0].Wait)*scale })
 	}
-	axis(&b, 62+rowHeight*len(ways), last, scale)
+	axis(&b, 62+rowHeight*len(ways), zero, last, scale)
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -70,28 +73,27 @@ func legend(b *strings.Builder) {
 }
 
 // row draws one chain. Kernels that overlap, which PDL is for, are drawn on two lines in turn.
-func row(b *strings.Builder, v *Way, t [5]Times, y int, scale float64) {
+func row(b *strings.Builder, v *Way, t [5]Times, y int, at func(us float64) float64) {
 	fmt.Fprintf(b, `<text x="10" y="%d">%s</text>`+"\n", y+16, v.Name)
-	at := func(us float64) float64 { return labelWidth + us*scale }
 	for i, k := range t {
 		line := y + i%2*(barHeight/2+2)
 		if k.Wait > k.Begin {
-			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" opacity="0.3"/>`+"\n", at(k.Begin), line, (k.Wait-k.Begin)*scale, barHeight/2, colors[i])
+			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" opacity="0.3"/>`+"\n", at(k.Begin), line, at(k.Wait)-at(k.Begin), barHeight/2, colors[i])
 		}
-		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%.2f to %.2f µs</title></rect>`+"\n", at(k.Wait), line, max(0.5, (k.End-k.Wait)*scale), barHeight/2, colors[i], k.Wait, k.End)
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%.2f to %.2f µs</title></rect>`+"\n", at(k.Wait), line, max(0.5, at(k.End)-at(k.Wait)), barHeight/2, colors[i], k.Wait, k.End)
 	}
 	fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="#444">%.1f µs</text>`+"\n", at(t[4].End)+8, y+14, t[4].Wait-t[0].Wait)
 }
 
 // axis draws ticks at round times.
-func axis(b *strings.Builder, y int, last, scale float64) {
+func axis(b *strings.Builder, y int, zero, last, scale float64) {
 	step := 1.0
 	for n := 0; last/step > 12; n++ {
 		step *= []float64{2, 2.5, 2}[n%3]
 	}
-	fmt.Fprintf(b, `<line x1="%d" y1="%d" x2="%.1f" y2="%d" stroke="#888"/>`+"\n", labelWidth, y, labelWidth+last*scale, y)
+	fmt.Fprintf(b, `<line x1="%d" y1="%d" x2="%.1f" y2="%d" stroke="#888"/>`+"\n", labelWidth, y, zero+last*scale, y)
 	for t := 0.0; t <= last; t += step {
-		x := labelWidth + t*scale
+		x := zero + t*scale
 		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#888"/><text x="%.1f" y="%d" text-anchor="middle" fill="#444">%g</text>`+"\n", x, y, x, y+4, x, y+17, t)
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end" fill="#444">µs</text>`+"\n", labelWidth-8, y+17)

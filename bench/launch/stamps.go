@@ -35,7 +35,7 @@ func (p *stampedLaunch) Queue(stream uintptr) error {
 type Times struct {
 	Begin float64 `json:"begin_us"` // the first CTA's first instruction
 	Wait  float64 `json:"wait_us"`  // the first CTA past its wait; Begin where it has none
-	End   float64 `json:"end_us"`   // the last CTA's last instruction
+	End   float64 `json:"end_us"`   // the last warp's last instruction
 }
 
 // span is Times in ns of the device's clock.

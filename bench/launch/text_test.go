@@ -41,7 +41,7 @@ func TestStampedKernelsAssemble(t *testing.T) {
 		t.Log("no ptxas on the PATH: the text is checked, not assembled")
 	}
 	for name, text := range texts(t) {
-		got, err := stamped(text)
+		got, err := stamped(text, enders(strings.HasPrefix(name, "zero")))
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -85,7 +85,7 @@ func TestUnwaitedDropsEveryWaitAndNothingElse(t *testing.T) {
 
 func TestStampsRefuseForeignText(t *testing.T) {
 	for _, text := range []string{"", "\n)\n.maxntid 1\n{\n\tret;\n}", texts(t)["zero-waits"] + texts(t)["zero-waits"]} {
-		if _, err := stamped(text); err == nil {
+		if _, err := stamped(text, allEnd); err == nil {
 			t.Errorf("stamped %.40q", text)
 		}
 	}

@@ -82,9 +82,9 @@ func run(first uint64, seeds, replay int, one uint64, asJSON bool) error {
 
 func show(r *report) {
 	fmt.Printf("%d seeds from %d on, %d turns, %.0f s: %d hung, %d wrong diagnoses; %d run twice alike\n\n", r.Count, r.First, r.Turns, r.Seconds, r.Hung, r.Wrong, r.Replayed)
-	fmt.Printf("%-20s %8s %12s %12s\n", "fault", "seeds", "rank named", "both sides")
+	fmt.Printf("%-20s %8s %12s %12s %12s\n", "fault", "seeds", "rank named", "both sides", "harmless")
 	for _, f := range r.Faults {
-		fmt.Printf("%-20s %8d %12d %12d\n", f.Plant, f.Seeds, f.Named, f.Sides)
+		fmt.Printf("%-20s %8d %12d %12d %12d\n", f.Plant, f.Seeds, f.Named, f.Sides, f.Harmless)
 	}
 	for _, f := range r.Failures {
 		fmt.Printf("\nseed %d, %s: %s of rank %d in %s: %s\n%s\n", f.Seed, f.Scheme, f.Plant, f.Rank, f.Call, f.Wrong, f.Report)

@@ -53,10 +53,16 @@ def expect(folder, dtype=torch.float64):
 
 
 def same_weights(a, b):
-    a, b = a.state_dict(), b.state_dict()
+    """Counts the weights that differ; a tied head is the embedding and counts once."""
+    a, b = dict(a.named_parameters()), dict(b.named_parameters())
     if a.keys() != b.keys():
         sys.exit(f"parameters differ: {sorted(a.keys() ^ b.keys())}")
     return sum(int((a[k].double() != b[k].double()).sum()) for k in a)
+
+
+def logits_and_loss(folder):
+    worst = heddle("verify", folder, "--schemes", "single", "--dtype", "f32")["folders"][0]["worst"]
+    return {k: worst[k] for k in ("logits", "loss")}
 
 
 def main(gguf, text, work):
@@ -69,7 +75,7 @@ def main(gguf, text, work):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     out["weights_that_differ"] = same_weights(ours.float(), theirs)
     del ours, theirs
-    out["dequantised"] = heddle("verify", plain, "--schemes", "single", "--dtype", "f32")["folders"][0]["worst"]
+    out["dequantised"] = logits_and_loss(plain)
     if not run.exists():
         steps = heddle("train", f"init={gguf}", "--data", text, "--out", run, "steps=20", "seq=64", "batch=2", "samples=0", "save_every=0", "trace_steps=0", "eval_bytes=1000")
         out["train"] = {k: steps[k] for k in ("steps", "tokens", "train_loss")}
@@ -80,7 +86,7 @@ def main(gguf, text, work):
     b = transformers.AutoModelForCausalLM.from_pretrained(plain, dtype=torch.float64)
     out["weights_that_training_moved"] = same_weights(a, b)
     del a, b
-    out["fine_tuned"] = heddle("verify", tuned, "--schemes", "single", "--dtype", "f32")["folders"][0]["worst"]
+    out["fine_tuned"] = logits_and_loss(tuned)
     sample = text.read_text()
     theirs = transformers.AutoTokenizer.from_pretrained(tuned)(sample)["input_ids"]
     ours = heddle("tokenizer", "encode", "--tokenizer", tuned / "tokenizer.json", "--file", text)["ids"]

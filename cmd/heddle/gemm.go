@@ -23,7 +23,10 @@ type gemmCmd struct {
 	Bench   gemmBenchCmd   `cmd:"" help:"Measure our kernels against cuBLAS, in turn, on the same buffers."`
 	Banks   gemmBanksCmd   `cmd:"" help:"Measure shared-memory wavefronts on the GPU against the model."`
 	Tune    gemmTuneCmd    `cmd:"" help:"Search the family of kernels for the fastest at each size."`
+	Run     gemmRunCmd     `cmd:"" help:"Launch configurations once, for a profiler."`
 	Check   gemmCheckCmd   `cmd:"" help:"Run every kernel against exact products, on the GPU."`
+	JIT     gemmJITCmd     `cmd:"" name:"jit" help:"Compile and load every kernel, and say how long that takes."`
+	Ladder  gemmLadderCmd  `cmd:"" help:"Climb from the naive product to ours, a rung at a time."`
 	Grouped gemmGroupedCmd `cmd:"" help:"Write the launches of mixture-of-experts products, to measure beside PyTorch."`
 }
 
@@ -167,6 +170,7 @@ func absent(err error) error {
 
 type gemmCheckCmd struct {
 	Configs []string      `help:"Configurations, such as 128x256x64-w2-c2x1-s4-g8; @FILE reads one a line; none: a family that spans all options." placeholder:"NAME"`
+	Draws   int           `default:"2" help:"Random products of each size."`
 	Device  int           `default:"0" help:"Which GPU."`
 	Limit   time.Duration `default:"4m" help:"End the checking process after this long."`
 	Stall   time.Duration `default:"40s" help:"End it when it is silent for this long."`
@@ -194,7 +198,7 @@ func (c *gemmCheckCmd) Run(ctx context.Context, env *cli.Env) error {
 			return absent(err)
 		}
 		all, failed := []bench.CaseResult{}, 0
-		fault := bench.CheckGEMM(run, dev.SMs, configs, func(r bench.CaseResult) {
+		fault := bench.CheckGEMM(run, dev.SMs, c.Draws, configs, func(r bench.CaseResult) {
 			all = append(all, r)
 			if !r.OK {
 				failed++

@@ -26,6 +26,7 @@ type generateCmd struct {
 	TopP        float64  `help:"Draw from the likeliest tokens that together reach p only; 0: from all."`
 	Seed        uint64   `default:"1" help:"Chooses the random numbers."`
 	Batch       int      `default:"16" help:"Sequences computed at once."`
+	Weights     string   `enum:"f32,bf16" default:"f32" help:"How weights are kept: f32, or bf16, rounded: half the memory to read for a token."`
 	Top         int      `help:"With --json: report the k likeliest tokens at every position."`
 }
 
@@ -53,7 +54,7 @@ func (c *generateCmd) Run(ctx context.Context, env *cli.Env) error {
 	defer m.Close()
 	pool := blas.NewPool(runtime.GOMAXPROCS(0))
 	defer pool.Close()
-	d, err := m.Decoder(pool)
+	d, err := m.Decoder(pool, c.Weights == "bf16")
 	if err != nil {
 		return cli.Exit(cli.Invalid, err)
 	}

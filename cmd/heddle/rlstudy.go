@@ -61,6 +61,9 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 	if c.Train && c.TrainTokens < 1 {
 		return cli.Exitf(cli.Invalid, "rl: --train-tokens %d, want 1 or more", c.TrainTokens)
 	}
+	if err := c.machine(&cfg); err != nil {
+		return err
+	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", "study-"+time.Now().Format("20060102-150405"))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"heddle/cuda/nvtx"
+	"heddle/cuda/timeline"
 	"heddle/internal/cli"
 	"heddle/parallel"
 	"heddle/train"
@@ -89,6 +90,11 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	}
 	if card != nil {
 		p.talk("computing on %s\n", card.Device.Name)
+		if cfg.TraceSteps > 0 && c.Trace > 0 { // libcupti makes launches dearer from its start on, so it is asked for
+			card.Timeline = timeline.Open(card.Device, 0, findCUPTI(""))
+			job.Timeline = card.Timeline
+			p.talk("recording the device by %s\n", card.Timeline.How)
+		}
 	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", time.Now().Format("20060102-150405"))

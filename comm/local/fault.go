@@ -46,7 +46,8 @@ type seeded struct {
 	made    int              // calls
 	shift   map[string]int64 // by ranks: calls made more often than the program did
 	skipped map[*comm.Op]bool
-	twice   *comm.Op
+	twice   *comm.Op // is made a second time at once
+	second  *comm.Op // the same with the next number
 }
 
 // start takes turns, then starts o, with the fault that is planted there. It returns nil where o is not to be made.
@@ -77,7 +78,10 @@ func (l *Leaf) start(o *comm.Op) *comm.Op {
 	bad := *o
 	switch f.Kind {
 	case Twice:
-		l.own.twice = o
+		second := *o
+		second.Seq++
+		l.shifted(o, 1)
+		l.own.twice, l.own.second = o, &second
 		return o
 	case Reorder:
 		n := f.Next
@@ -97,16 +101,6 @@ func (l *Leaf) start(o *comm.Op) *comm.Op {
 }
 
 func (l *Leaf) shifted(o *comm.Op, by int64) { l.own.shift[ranksOf(o)] += by }
-
-// again makes the second of a doubled call once the first is done.
-func (l *Leaf) again(o *comm.Op) error {
-	l.own.twice = nil
-	second := *o
-	second.Seq++
-	l.shifted(o, 1)
-	l.post(&second)
-	return l.finish(&second)
-}
 
 // keep leaves in Dst what a program without the call would go on with: its own part.
 func keep(o *comm.Op) {

@@ -17,6 +17,7 @@ type history struct {
 	all   [2][]call
 	even  [2][]call // without those that other groups make otherwise
 	op    *comm.Op  // waited for, nil when the rank is not in a collective
+	stage stage     // of it
 	ended bool
 }
 
@@ -93,7 +94,7 @@ func (w *World) apart() (sides []Side, calls [2]call) {
 			continue
 		}
 		for i, b := range o.Ranks {
-			if w.meetings[w.key(o)].ops[i] != nil {
+			if !w.absent(o, w.past[a].stage, i) {
 				continue
 			}
 			for epoch := w.past[a].epoch - 1; epoch <= w.past[a].epoch; epoch++ {

@@ -23,6 +23,7 @@ const (
 type meeting struct {
 	mu     sync.Mutex
 	ops    []*comm.Op
+	next   []stage // the stage that each has not reached yet
 	gone   int
 	last   int // index of the rank that posted last
 	stages [stages]struct {
@@ -49,7 +50,7 @@ func (w *World) meeting(o *comm.Op) *meeting {
 	defer w.mu.Unlock()
 	m := w.meetings[k]
 	if m == nil {
-		m = &meeting{ops: make([]*comm.Op, len(o.Ranks))}
+		m = &meeting{ops: make([]*comm.Op, len(o.Ranks)), next: make([]stage, len(o.Ranks))}
 		for s := range m.stages {
 			m.stages[s].done, m.stages[s].points = make(chan struct{}), make([]uint32, len(o.Ranks))
 		}
@@ -67,7 +68,7 @@ func (l *Leaf) post(o *comm.Op) {
 		return
 	}
 	w.mu.Lock()
-	m.ops[o.Me] = o
+	m.ops[o.Me], m.next[o.Me] = o, posted+1
 	w.past[o.Ranks[o.Me]].add(call{Signature: o.Signature(), axes: o.Axes}, o.Uneven)
 	w.mu.Unlock()
 	if !m.count(posted) {
@@ -96,6 +97,19 @@ func (m *meeting) copyPair(l *Leaf, o *comm.Op) error {
 		p.Received = move(l.by, p, m.ops, first)
 	}
 	return l.mark(m, o, read)
+}
+
+// reached notes that o's rank has come to a stage, and waits for the others to.
+func (w *World) reached(m *meeting, o *comm.Op, s stage) {
+	w.mu.Lock()
+	m.next[o.Me], w.past[o.Ranks[o.Me]].stage = s+1, s
+	w.mu.Unlock()
+}
+
+// absent tells whether the i-th rank of o has not come to a stage. It needs w.mu.
+func (w *World) absent(o *comm.Op, s stage, i int) bool {
+	m := w.meetings[w.key(o)]
+	return m != nil && m.next[i] <= s
 }
 
 func (m *meeting) arrive(s stage) {

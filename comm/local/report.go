@@ -114,7 +114,7 @@ func (w *World) awaited(rank int) bool {
 	for r := range w.past {
 		if o := w.past[r].op; o != nil {
 			for i, member := range o.Ranks {
-				if member == rank && w.meetings[w.key(o)].ops[i] == nil {
+				if member == rank && w.absent(o, w.past[r].stage, i) {
 					return true
 				}
 			}
@@ -142,7 +142,7 @@ func (w *World) late(m *meeting, o *comm.Op) *Hang {
 	h := &Hang{Op: o.Signature()}
 	missing := ""
 	for i, r := range o.Ranks {
-		if m.ops[i] == nil {
+		if m.next[i] <= w.past[o.Ranks[o.Me]].stage {
 			h.Missing = append(h.Missing, r)
 			missing += fmt.Sprintf("; rank %d is missing (%s)", r, w.where(r))
 		}
@@ -158,11 +158,11 @@ func (w *World) stuck(after time.Duration) *Hang {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := &Hang{}
-	for r := range w.past {
-		if o := w.past[r].op; o != nil && h.Missing == nil {
+	for waiter := range w.past {
+		if o := w.past[waiter].op; o != nil && h.Missing == nil {
 			h.Op = o.Signature()
 			for i, r := range o.Ranks {
-				if w.meetings[w.key(o)].ops[i] == nil {
+				if w.absent(o, w.past[waiter].stage, i) {
 					h.Missing = append(h.Missing, r)
 				}
 			}

@@ -180,3 +180,26 @@ func TestLayersArePartOfASignature(t *testing.T) {
 		t.Errorf("%v", errs[0])
 	}
 }
+
+// A rank that has started a call and then stalls elsewhere keeps the others from leaving it: it is named, though its call is there.
+func TestARankThatStartedAndDoesNotWaitIsNamed(t *testing.T) {
+	_, errs := taking(3, time.Second, &Sim{Seed: 2, Fault: Fault{Kind: Stall, Rank: 1, Call: 1}}, func(me int, l *Leaf) error {
+		a, b := reduceOp(me, 3, 8, "first"), reduceOp(me, 3, 8, "second")
+		b.Seq = 1
+		l.Start(a)
+		if me == 1 {
+			l.Start(b) // stalls here
+		}
+		if err := l.Wait(a); err != nil {
+			return err
+		}
+		if me != 1 {
+			l.Start(b)
+		}
+		return l.Wait(b)
+	})
+	h, ok := errors.AsType[*Hang](errs[0])
+	if !ok || h.Rank != 1 || h.Op.Site != "first" || !slices.Equal(h.Missing, []int{1}) {
+		t.Errorf("%v", errs[0])
+	}
+}

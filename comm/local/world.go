@@ -116,6 +116,9 @@ func (l *Leaf) Start(o *comm.Op) {
 		}
 	}
 	l.post(o)
+	if l.own != nil && l.own.twice == o {
+		l.post(l.own.second)
+	}
 }
 
 // mark notes the point that this rank's queue has when it reaches a stage.
@@ -146,6 +149,7 @@ func (l *Leaf) reach(m *meeting, o *comm.Op, s stage) error {
 	if err := l.mark(m, o, s); err != nil {
 		return err
 	}
+	l.world.reached(m, o, s)
 	m.arrive(s)
 	if err := l.pass(m, o, s); err != nil {
 		return err
@@ -160,7 +164,7 @@ func (l *Leaf) Wait(o *comm.Op) error {
 	}
 	err := l.finish(o)
 	if err == nil && l.own != nil && l.own.twice == o {
-		err = l.again(o)
+		err = l.finish(l.own.second)
 	}
 	return err
 }
@@ -253,10 +257,10 @@ func (l *Leaf) take(m *meeting, o *comm.Op, s stage) error {
 	return w.cause
 }
 
-// waits notes what a rank waits for, nil when it goes on.
+// waits notes what a rank waits for, nil when it goes on: first that all have started it.
 func (w *World) waits(rank int, o *comm.Op) {
 	w.mu.Lock()
-	if w.past[rank].op = o; o != nil {
+	if w.past[rank].op, w.past[rank].stage = o, posted; o != nil {
 		w.past[rank].add(call{Signature: o.Signature(), axes: o.Axes, waits: true}, o.Uneven)
 	}
 	w.mu.Unlock()

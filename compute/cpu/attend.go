@@ -27,9 +27,16 @@ func (r *ropeTable[T]) reach(n int, rope compute.Rope, half int) {
 	if rope.Back = false; r.rope != rope || r.half != half {
 		*r = ropeTable[T]{rope: rope, half: half}
 	}
+	if n <= len(r.cos)/half {
+		return
+	}
+	turn := make([]float64, half) // from one position to the next
+	for j := range turn {
+		turn[j] = rope.Frequency(j, 2*half)
+	}
 	for p := len(r.cos) / half; p < n; p++ {
-		for j := range half {
-			sin, cos := math.Sincos(float64(p) * rope.Frequency(j, 2*half))
+		for _, angle := range turn {
+			sin, cos := math.Sincos(float64(p) * angle)
 			r.cos, r.sin = append(r.cos, T(cos)), append(r.sin, T(sin))
 		}
 	}

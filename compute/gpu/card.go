@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"heddle/cuda"
+	"heddle/cuda/timeline"
 	"heddle/ptx"
 )
 
@@ -18,6 +19,8 @@ type Card struct {
 	ranks   int
 	kernels *Kernels // of all fleets on the card
 	Profile *Profile // nil: kernels are not timed; for one rank
+
+	Timeline *timeline.Recorder // nil: no timeline is taken; by events alone for one rank
 
 	mu     sync.Mutex // of runner, which finds and compiles kernels
 	runner *cuda.Runner

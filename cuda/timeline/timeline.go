@@ -8,11 +8,11 @@ package timeline
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 
 	"heddle/cuda"
 	"heddle/cuda/cupti"
+	"heddle/internal/dl"
 	"heddle/trace"
 )
 
@@ -82,9 +82,9 @@ func (r *Recorder) anchor(s *cuda.Stream) error {
 	return nil
 }
 
-// Launch queues a kernel by calling launch, under a name for where only events record.
+// Launch queues a kernel by calling launch, under a name for where only events record. A nil Recorder records nothing.
 func (r *Recorder) Launch(s *cuda.Stream, name string, launch func() error) error {
-	if r.lib != nil || r.host == nil {
+	if r == nil || r.lib != nil || r.host == nil {
 		return launch()
 	}
 	if r.base == nil {
@@ -134,8 +134,10 @@ func (r *Recorder) Range(name string, body func() error) error {
 	return err
 }
 
-// thread is the row of the calling thread, under the name that CUPTI's records of it have. The goroutine must be locked to it.
-func thread() trace.Track { return trace.Track(fmt.Sprintf("thread %d", syscall.Gettid())) }
+// Row is the row of the calling thread, under the name that CUPTI's records of it have. The goroutine must be locked to it.
+func (r *Recorder) Row() trace.Track { return thread() }
+
+func thread() trace.Track { return trace.Track(fmt.Sprintf("thread %d", dl.Thread())) }
 
 // Stop waits for the device, ends the recording and gives its events.
 func (r *Recorder) Stop() ([]trace.Event, error) {
@@ -143,6 +145,7 @@ func (r *Recorder) Stop() ([]trace.Event, error) {
 		return nil, err
 	}
 	all := r.host.Events()
+	r.host = nil
 	if r.lib != nil {
 		f, err := r.run.Stop(r.rank)
 		return append(all, f.Events...), err

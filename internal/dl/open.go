@@ -4,6 +4,7 @@ package dl
 
 import (
 	"fmt"
+	"syscall"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -44,3 +45,6 @@ func cgocall(fn, arg unsafe.Pointer) int32
 func trampolineAddr() unsafe.Pointer
 
 func invoke(f *frame) int32 { return cgocall(trampolineAddr(), unsafe.Pointer(f)) }
+
+// Thread is the number of the calling thread, as Linux and profilers count.
+func Thread() int { return syscall.Gettid() }

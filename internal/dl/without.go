@@ -18,3 +18,6 @@ func invoke(*frame) int32 { panic(ErrBuiltWithout) } // no Func exists without a
 
 // Callback has nobody to call it.
 func Callback(func(a, b, c, d, e uintptr) uintptr) uintptr { return 0 }
+
+// Thread is not known here.
+func Thread() int { return 0 }

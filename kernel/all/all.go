@@ -30,9 +30,23 @@ func Kernels() []kernel.Kernel {
 		{"gemm-f16", "128x256x64-w2-c2x1-s4-g8-f16"},
 		{"gemm-dgrad", "128x256x64-w2-c2x1-s4-g8-tb"},
 		{"gemm-wgrad", "128x256x64-w2-c2x1-s4-g8-ta-tb-tof32-add"},
+		{"gemm-large", "256x192x64-w2-c1x1-s3-g8"},
+		{"gemm-alone", "128x256x64-w2-c1x1-s3-g16-b4"},
+		{"gemm-streamk", "128x128x64-w2-c1x1-s6-g8-streamk-ta-tb"},
+		{"gemm-dynamic", "128x256x64-w2-c1x1-s3-g8-dynamic"},
+		{"gemm-residual", "128x256x64-w2-c1x1-s3-g16-b4-residual"},
+		{"gemm-bias-gelu", "128x256x64-w2-c1x1-s3-g16-b4-bias-gelu-keep"},
+		{"gemm-swiglu", "128x256x64-w2-c1x1-s3-g8-b3-swiglu-keep"},
+		{"gemm-dswiglu", "128x256x64-w2-c1x1-s3-g8-b4-tb-dswiglu"},
+		{"gemm-tf32", "128x128x32-w2-c2x1-s4-g8-tf32"},
+		{"gemm-e4m3", "128x192x128-w2-c1x1-s4-g16-pingpong-e4m3-alpha"},
+		{"gemm-e4m3-blocks", "128x128x128-w2-c1x1-s5-g8-e4m3-blocks"},
+		{"gemm-experts", "128x256x64-w2-c1x1-s3-g8-b4-grouped"},
+		{"gemm-experts-dgrad", "128x256x64-w2-c1x1-s3-g8-b4-grouped-tb"},
+		{"gemm-experts-wgrad", "256x192x64-w2-c1x1-s3-g8-groupedk-ta-tb"},
 	} {
 		c, err := gemm.ParseConfig(g.config)
-		add(g.name, "D = A·Bᵀ by TMA and wgmma, persistent: "+g.config, func() (kernel.Built, error) {
+		add(g.name, "D = A·Bᵀ by TMA and wgmma: "+g.config, func() (kernel.Built, error) {
 			if err != nil {
 				return nil, err
 			}

@@ -95,11 +95,16 @@ func (m *Map) Cases(int) ([]kernel.Case, error) {
 	return all, nil
 }
 
-// FaultCase is any: the kernel synchronises nothing, so it has no mutants.
+// FaultCase is any: the kernel synchronises nothing.
 func (m *Map) FaultCase() (kernel.Case, int, error) {
 	c, err := m.Case(13, 1)
 	return c, 1, err
 }
 
-// Equivalent knows no mutant.
-func (m *Map) Equivalent(ptx.Mutant) string { return "" }
+// Equivalent knows the one mutant there is: the join that the builder puts behind the branch.
+func (m *Map) Equivalent(x ptx.Mutant) string {
+	if x.Op == ptx.OpWarpSync {
+		return "the warp's join at the kernel's end: nothing but the end follows"
+	}
+	return ""
+}

@@ -30,6 +30,12 @@ func body(k *ptx.Builder, c Config) params {
 	if c.StreamK {
 		p.stream = streamParams(k)
 	}
+	if c.Dynamic {
+		p.Counter = k.ParamPtr("counter")
+	}
+	if c.Order.Table {
+		p.Table = k.ParamPtr("table")
+	}
 	if c.Groups != Alone {
 		p.groups = groupParams(k)
 		if c.Groups == ByRows && c.TransB {
@@ -44,6 +50,10 @@ func body(k *ptx.Builder, c Config) params {
 		sA: k.SharedTile("A", c.Stages, c.tile(c.BM, c.TransA)).Addr(), sB: k.SharedTile("B", c.Stages, c.tile(c.BN, c.TransB)).Addr(),
 		sD: k.Shared("D", c.Consumers*c.storeBytes(), 1024).Addr(), ring: kernel.NewRing(k, c.Stages),
 	}
+	if c.Blocks {
+		p.scales = scales{k.ParamMap("scaleA"), k.ParamPtr("scaleB")}
+		b.p, b.sScale = p, k.Shared("scales", c.Stages*c.scaleBytes(), 128).Addr()
+	}
 	if n := c.Consumers * c.Epi.Vectors(); n > 0 {
 		b.vectors, b.vector = k.Shared("vectors", n*kernel.MaxVector, 128).Addr(), k.Bars("vector", c.Consumers)
 	}
@@ -56,7 +66,13 @@ func body(k *ptx.Builder, c Config) params {
 	} else {
 		b.m, b.n = k.U32(0), k.U32(0)
 	}
+	if c.Dynamic {
+		b.queue = kernel.NewQueue(k, p.Counter.GAddr, p.TilesM.Mul(p.TilesN.U32), c.Cluster())
+	}
 	k.If(k.Tid().Eq(k.U32(0)), func() {
+		if c.Dynamic {
+			b.queue.Init(4 * c.Consumers)
+		}
 		b.ring.Init(c.arrivals() * (c.ClusterM + c.ClusterN - 1))
 		b.initEpilogue()
 		k.FenceMbarrierInit()
@@ -96,6 +112,8 @@ type builder struct {
 	vectors    ptx.SAddr
 	vector     ptx.Bar // vectors have come: one of each consumer
 	loaded     ptx.Bar // chunks of C have come: one of each buffer of each consumer
+	queue      kernel.Queue
+	sScale     ptx.SAddr
 }
 
 // work is a tile of D, or some k steps of one: those of the product's from first on, below end. Row and col are the first of this CTA's tile.
@@ -121,19 +139,41 @@ func (w work) from(c Config, step ptx.U32) (depthA, rowA, depthB, rowB ptx.U32) 
 
 func (w work) steps() ptx.U32 { return w.end.Sub(w.first) }
 
+// visitor is the way through a CTA's work: of its producer's one thread, or of a consumer's warpgroup, as the level says.
+type visitor func(level ptx.Level, visit func(work))
+
+// through is the way that the configuration chooses; the producer that draws has a part of its own in dynamic.
+func (b *builder) through() visitor {
+	switch c := b.c; {
+	case c.StreamK:
+		return b.segments
+	case c.Groups != Alone:
+		return b.each
+	case c.Dynamic:
+		return b.dynamic
+	}
+	return func(level ptx.Level, visit func(work)) { b.tiles(level, b.k.U32(0), 1, visit) }
+}
+
 // tiles visits every step-th tile of this cluster from the first-th on.
-func (b *builder) tiles(first ptx.U32, step int, visit func(work)) {
+func (b *builder) tiles(level ptx.Level, first ptx.U32, step int, visit func(work)) {
 	k := b.k
 	begin := k.ClusterIndex().Add(first.Mul(k.NumClusters()))
 	k.For(begin, b.p.TilesM.Mul(b.p.TilesN.U32), k.NumClusters().Times(step), func(t ptx.U32) {
-		visit(b.place(t, k.U32(0), b.p.Steps.U32))
+		visit(b.place(level, t, k.U32(0), b.p.Steps.U32))
 	})
 }
 
 // place is k steps of tile t.
-func (b *builder) place(t, first, end ptx.U32) work {
-	c := b.c
-	m, n := c.Order.Tile(b.k, t, b.p.TilesM.U32, b.p.TilesN.U32)
+func (b *builder) place(level ptx.Level, t, first, end ptx.U32) work {
+	c, k := b.c, b.k
+	var m, n ptx.U32
+	if c.Order.Table {
+		at := reader{level, b.p.Table}.at(t)
+		m, n = at.Shr(16), at.And(k.U32(0xffff))
+	} else {
+		m, n = c.Order.Tile(k, t, b.p.TilesM.U32, b.p.TilesN.U32)
+	}
 	return work{row: m.Times(c.ClusterM).Add(b.m).Times(c.BM), col: n.Times(c.ClusterN).Add(b.n).Times(c.columns()), tile: t, first: first, end: end}
 }
 
@@ -148,18 +188,11 @@ func (b *builder) producer() {
 	at := b.ring.Producer()
 	loadA := b.loader(b.p.A, c.TransA, c.BM, c.ClusterN, b.n, k.U32(everyNth(c.ClusterN, c.ClusterM)).ShlBy(b.m)) // to the CTAs with this one's rows
 	loadB := b.loaderB(k.U32(1<<c.ClusterM - 1).ShlBy(b.n.Times(c.ClusterM)))                                     // to those with its columns
-	all := func(visit func(work)) { b.tiles(k.U32(0), 1, visit) }
-	switch {
-	case c.StreamK:
-		all = b.segments
-	case c.Groups != Alone:
-		all = func(visit func(work)) { b.each(ptx.Lane, visit) }
-	}
 	var back *ptx.Var[ptx.U32]
 	if c.Zigzag {
 		back = ptx.NewVarAt(k, ptx.Lane, k.U32(0))
 	}
-	all(func(w work) {
+	b.through()(ptx.Lane, func(w work) {
 		k.For(w.first, w.end, k.U32(1), func(step ptx.U32) {
 			if c.Zigzag {
 				step = back.Get().Ne(k.U32(0)).SelectU32(w.first.Add(w.end).Sub(k.U32(1)).Sub(step), step)
@@ -167,10 +200,11 @@ func (b *builder) producer() {
 			at.WaitEmpty()
 			s := at.Slot()
 			full := b.ring.Full.Index(s)
-			full.ArriveExpect(c.aBytes() + c.bBytes())
+			full.ArriveExpect(c.aBytes() + c.bBytes() + c.scaleBytes())
 			depthA, rowA, depthB, rowB := w.from(c, step)
 			loadA(b.sA.At(s.Times(c.aBytes())), depthA, rowA, full)
 			loadB(b.sB.At(s.Times(c.bBytes())), depthB, rowB, full)
+			b.loadScales(s, step, w.row, full)
 			at.Advance()
 		})
 		if c.Zigzag {
@@ -298,24 +332,55 @@ func (b *builder) consumer() {
 	for i := range accs {
 		accs[i] = k.NewAcc(c.BN)
 	}
-	ending := b.epilogue(accs, group)
 	at := b.ring.Consumer()
 	// multiply issues one k step; the first of a tile overwrites the accumulators.
+	await, peek := b.peeks(at)
 	multiply := func(first bool, clear func(stage ptx.U32)) ptx.U32 {
-		at.WaitFull()
+		await()
 		s := at.Slot()
 		clear(s)
 		c.products(k, accs, descA.Add(s.Times(c.aBytes()/16).U64()), descB.Add(s.Times(c.bBytes()/16).U64()), first)
 		at.Advance()
+		peek()
 		return s
 	}
-	await, yield := b.turns(group)
+	clear := func(w work, stage ptx.U32) { b.clear(w, stage, b.sA.At(block), group.Plus(1)) }
+	run, source := b.running(multiply, clear, release), kernel.Source(nil)
+	if c.Blocks {
+		run, source = b.promoted(at, accs[0], mine, func() ptx.U32 { return multiply(true, func(ptx.U32) {}) }, release)
+	}
+	ending := b.epilogue(accs, group, source)
+	take, yield := b.turns(group)
 	b.mine(at, group, func(w work) {
 		w.row = w.row.Add(mine)
 		finish := ending.begin(w)
-		await()
-		none := func(ptx.U32) {}
-		clear := func(s ptx.U32) { b.clear(w, s, b.sA.At(block), group.Plus(1)) }
+		take()
+		run(w, yield)
+		finish()
+	})
+	ending.end()
+}
+
+// peeks gives how a consumer waits for a stage: at once, or with a look taken a step earlier, behind which it waits only if the stage was not there.
+func (b *builder) peeks(at kernel.Cursor) (await, peek func()) {
+	k := b.k
+	if !b.c.Peek {
+		return at.WaitFull, func() {}
+	}
+	there := ptx.NewVarAt(k, ptx.Warp, k.U32(0))
+	await = func() { k.If(there.Get().Eq(k.U32(0)), at.WaitFull) }
+	peek = func() { there.Set(at.Peek().SelectU32(k.U32(1), k.U32(0))) }
+	return await, peek
+}
+
+// mainLoop adds up the k steps of a piece of work, releases their stages and, when the last product is issued, yields to the other consumer.
+type mainLoop func(w work, yield func())
+
+// running keeps one k step of products in flight while the next is issued.
+func (b *builder) running(multiply func(first bool, clear func(ptx.U32)) ptx.U32, clear func(work, ptx.U32), release func(ptx.U32)) mainLoop {
+	k := b.k
+	none := func(ptx.U32) {}
+	return func(w work, yield func()) {
 		end := w.end
 		var last *ptx.Var[ptx.U32]
 		again := func(clear func(ptx.U32)) {
@@ -324,48 +389,40 @@ func (b *builder) consumer() {
 			release(last.Get())
 			last.Set(s)
 		}
-		if c.Groups != ByDepth {
+		if b.c.Groups != ByDepth {
 			last = ptx.NewVar(k, multiply(true, none))
 		} else { // the last step stands behind the loop, and may be the first
 			end = end.Sub(k.U32(1))
-			last = ptx.NewVar(k, multiply(true, func(s ptx.U32) { k.If(end.Eq(k.U32(0)), func() { clear(s) }) }))
+			last = ptx.NewVar(k, multiply(true, func(s ptx.U32) { k.If(end.Eq(k.U32(0)), func() { clear(w, s) }) }))
 		}
 		k.For(w.first.Plus(1), end, k.U32(1), func(ptx.U32) { again(none) })
-		if c.Groups == ByDepth {
-			k.If(end.Gt(k.U32(0)), func() { again(clear) })
+		if b.c.Groups == ByDepth {
+			k.If(end.Gt(k.U32(0)), func() { again(func(s ptx.U32) { clear(w, s) }) })
 		}
 		yield()
 		k.WgmmaWait(0)
 		release(last.Get())
-		finish()
-	})
-	ending.end()
+	}
 }
 
 // mine visits the work of a consumer: all of the CTA's, or every second piece in ping-pong, where the ring's stages of the others are skipped.
 func (b *builder) mine(at kernel.Cursor, group ptx.U32, visit func(work)) {
 	k, c := b.k, b.c
-	pieces := b.segments
-	if c.Groups != Alone {
-		pieces = func(visit func(work)) { b.each(ptx.Warpgroup, visit) }
-	}
 	switch {
-	case (c.StreamK || c.Groups != Alone) && c.PingPong:
+	case c.PingPong && (c.StreamK || c.Dynamic || c.Groups != Alone): // how many steps the other's work has, only the way itself tells
 		turn := ptx.NewVar(k, group)
-		pieces(func(w work) {
+		b.through()(ptx.Warpgroup, func(w work) {
 			k.IfElse(turn.Get().Eq(k.U32(0)), func() { visit(w) }, func() { at.Skip(w.steps()) })
 			turn.Set(k.U32(1).Sub(turn.Get()))
 		})
-	case c.StreamK || c.Groups != Alone:
-		pieces(visit)
 	case c.PingPong:
 		at.Skip(group.Mul(b.p.Steps.U32))
-		b.tiles(group, 2, func(w work) {
+		b.tiles(ptx.Warpgroup, group, 2, func(w work) {
 			visit(w)
 			at.Skip(b.p.Steps.U32) // the other's tile
 		})
 	default:
-		b.tiles(k.U32(0), 1, visit)
+		b.through()(ptx.Warpgroup, visit)
 	}
 }
 
@@ -417,6 +474,9 @@ func (b *builder) turns(group ptx.U32) (await, yield func()) {
 func (b *builder) releaser() func(stage ptx.U32) {
 	k, c := b.k, b.c
 	thread := k.WarpInGroup().Shl(5).Add(k.Lane())
+	if c.Blocks {
+		thread = k.Lane() // of each warp: it has read the stage's factors itself, where a product's reads count for all four
+	}
 	count := c.ClusterM + c.ClusterN - 1
 	releases := thread.Lt(k.U32(count))
 	if count == 1 {
@@ -447,4 +507,26 @@ func log2(n int) int {
 		bits++
 	}
 	return bits
+}
+
+// dynamic visits the tiles that this cluster draws. The producer of the first CTA draws the next one before it loads this one, so that it need not wait for it.
+func (b *builder) dynamic(level ptx.Level, visit func(work)) {
+	k, q := b.k, b.queue
+	tile := ptx.NewVarAt(k, level, k.ClusterIndex())
+	read := q.Reader(level)
+	first, draws, drawn := b.m.Or(b.n).Eq(k.U32(0)), q.Drawer(), ptx.NewVarAt(k, ptx.Lane, k.U32(0))
+	k.While(func() ptx.Pred { return tile.Get().Lt(q.Tiles) }, func() {
+		if level == ptx.Lane {
+			k.If(first, func() { drawn.Set(q.Draw()) })
+		}
+		visit(b.place(level, tile.Get(), k.U32(0), b.p.Steps.U32))
+		if level != ptx.Lane {
+			tile.Set(q.Next(read, level))
+			return
+		}
+		k.IfElse(first, func() {
+			q.Announce(draws, drawn.Get())
+			tile.Set(drawn.Get())
+		}, func() { tile.Set(q.Next(read, level)) })
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"heddle/kernel"
 	"heddle/num"
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // Exact is a product of random small integers, whose result is exact: |a|, |b| ≤ 2 and K ≤ 2²⁰ keep every sum below 2²⁴, and the
@@ -60,13 +61,40 @@ func (x *Exact) Case(g *Gemm, ctas int) (kernel.Case, error) {
 	if c.Epi != (kernel.Epilogue{}) {
 		check = x.epilogue(c, &p)
 	}
+	if c.Blocks {
+		check = x.scaled(c, &p)
+	}
 	if n := g.Workspace(ctas); n > 0 {
-		p.Work = workspace(n, c.flagBytes(ctas))
+		zero := c.flagBytes(ctas)
+		if c.Dynamic {
+			zero = n
+		}
+		p.Work = workspace(n, zero)
 		plain := check
-		check = func() error { return errors.Join(plain(), flagsDown(p.Work, c.flagBytes(ctas))) }
+		check = func() error { return errors.Join(plain(), flagsDown(p.Work, zero)) }
+	}
+	if c.Order.Table {
+		path, err := g.Path(x.M, x.N, tile.Hilbert)
+		if err != nil {
+			return kernel.Case{}, err
+		}
+		p.Table = &ptx.Buffer{Name: "table"}
+		for _, t := range path {
+			p.Table.Data = binary.LittleEndian.AppendUint32(p.Table.Data, t)
+		}
 	}
 	l, args, err := g.Launch(p, ctas)
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: check}, err
+}
+
+// CaseOf is Case for another kernel of the plain product, bf16 to bf16.
+func (x *Exact) CaseOf(launch func(Problem) (ptx.Launch, *ptx.Args, error)) (kernel.Case, error) {
+	c := Config{}.Full()
+	p := Problem{M: x.M, N: x.N, K: x.K, A: buffer("A", c.In, len(x.a)), B: buffer("B", c.In, len(x.b)), D: buffer("D", c.Out, x.M*x.N)}
+	fill(p.A, c.In, x.a)
+	fill(p.B, c.In, x.b)
+	l, args, err := launch(p)
+	return kernel.Case{Name: fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), Launch: l, Args: args, Check: func() error { return x.check(c, p.D) }}, err
 }
 
 // workspace is flags that are down and sums that are NaN.
@@ -185,6 +213,9 @@ func (x *Exact) reference() []float32 {
 // Sizes are M, N, K of whole and ragged products that the configuration can take: fewer and more tiles than CTAs, fewer and more k steps than stages.
 func (c Config) Sizes() [][3]int {
 	odd, deep := 1, 72
+	if c.Blocks {
+		odd = 4 // rows of scales are a multiple of 16 bytes
+	}
 	if c.TransA {
 		odd = 8 // M is then the contiguous dim
 		if c.TransB {
@@ -213,12 +244,18 @@ func (g *Gemm) Cases(ctas int) ([]kernel.Case, error) {
 	return all, nil
 }
 
-// FaultCase gives one cluster two tiles of stages + 2 k steps each, four in ping-pong, where the consumers take turns.
+// FaultCase gives one cluster two tiles of stages + 2 k steps each, four in ping-pong, where the consumers take turns; stream-K's three clusters share the last of
+// four tiles, and two draw theirs.
 func (g *Gemm) FaultCase() (kernel.Case, int, error) {
-	c, tiles := g.Config, 2
-	if c.PingPong {
+	c, tiles, clusters := g.Config, 2, 1
+	switch {
+	case c.StreamK:
+		tiles, clusters = 4, 3
+	case c.Dynamic:
+		tiles, clusters = 4, 2
+	case c.PingPong:
 		tiles = 4
 	}
-	k, err := NewExact(c.BM*c.ClusterM, tiles*c.BN*c.ClusterN, (c.Stages+2)*c.BK, 7).Case(g, c.Cluster())
-	return k, c.Cluster(), err
+	k, err := NewExact(c.BM*c.ClusterM, tiles*c.BN*c.ClusterN, (c.Stages+2)*c.BK, 7).Case(g, clusters*c.Cluster())
+	return k, clusters * c.Cluster(), err
 }

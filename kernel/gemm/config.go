@@ -23,15 +23,18 @@ type Config struct {
 	OneTile   bool // a cluster for each cluster tile, instead of as many as run at once
 	StreamK   bool // the tiles that would not fill the device are cut along K: all clusters have equally many k steps, and sum what they have in a fixed order
 	Groups    Groups
+	Dynamic   bool // clusters draw their tiles from a counter instead of taking every so-manieth
 	Overlap   Overlap
 	Buffers   int          // store buffers of a consumer, 8 KiB each; 0: two
 	L2        ptx.L2Sector // how much L2 fetches around a miss
+	Peek      bool         // consumers look for the next stage a step ahead
 	KeepA     bool         // asks L2 to keep A, whose rows a strip of tiles comes back to, rather than B; clusters of one
 	Zigzag    bool         // every second tile of a CTA goes through K backwards, so that it starts with what L2 has just seen
 
 	In     num.DType // of A and B: BF16, F16, TF32, E4M3 or E5M2; 0: BF16
 	Out    num.DType // of D: BF16, F16 or F32; 0: In, F32 for TF32, BF16 for fp8
 	Add    bool      // add the product to D instead of overwriting it; D is F32
+	Blocks bool      // A and B have a factor for each block of 128 along K
 	Epi    kernel.Epilogue
 	TransA bool // A is stored [K, M]
 	TransB bool // B is stored [K, N]
@@ -72,7 +75,7 @@ func (c Config) row() int { return c.BK * c.elem() }
 // Stages stay as deep in bytes.
 func (c Config) Like(o Config) Config {
 	c.BK = c.BK * c.elem() / o.elem()
-	c.In, c.Out, c.Add, c.Epi, c.Groups, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Epi, o.Groups, o.TransA, o.TransB
+	c.In, c.Out, c.Add, c.Blocks, c.Epi, c.Groups, c.TransA, c.TransB = o.In, o.Out, o.Add, o.Blocks, o.Epi, o.Groups, o.TransA, o.TransB
 	return c
 }
 
@@ -119,12 +122,16 @@ func (c Config) rows() int {
 	return c.BM / c.Consumers
 }
 
-// arrivals is the number of consumers that let go of a stage in one CTA.
+// arrivals is how many of one CTA let go of a stage: its consumers, or their warps.
 func (c Config) arrivals() int {
+	n := c.Consumers
 	if c.PingPong {
-		return 1
+		n = 1
 	}
-	return c.Consumers
+	if c.Blocks {
+		n *= 4 // warps
+	}
+	return n
 }
 
 // registers are those of a thread of the producer and of the consumers; 0 leaves what the launch gives.
@@ -140,9 +147,12 @@ func (c Config) registers() (producer, consumer int) {
 
 // Shared is the dynamic shared memory in bytes: ring, store buffers, barriers.
 func (c Config) Shared() int {
-	n := c.Stages*(c.aBytes()+c.bBytes()) + c.Consumers*(c.storeBytes()+c.Epi.Vectors()*kernel.MaxVector) + 16*c.Stages
+	n := c.Stages*(c.aBytes()+c.bBytes()+c.scaleBytes()) + c.Consumers*(c.storeBytes()+c.Epi.Vectors()*kernel.MaxVector) + 16*c.Stages
 	if c.Epi.Vectors() > 0 {
 		n += 8 * c.Consumers
+	}
+	if c.Dynamic {
+		n += kernel.QueueBytes
 	}
 	if c.Epi.ReadsC() {
 		n += 8 * c.Consumers * c.Full().Buffers
@@ -176,6 +186,12 @@ func (c Config) Check() error {
 		return fmt.Errorf("gemm: %d store buffers, want 1..4", c.Buffers)
 	case c.Order.Group < 0:
 		return fmt.Errorf("gemm: strips of %d tiles, want 0 for raster or more", c.Order.Group)
+	case c.Peek && c.PingPong:
+		return fmt.Errorf("gemm: looking ahead in ping-pong, whose next stage may be the other's")
+	case c.Dynamic && (c.StreamK || c.OneTile || c.Groups != Alone):
+		return fmt.Errorf("gemm: dynamic tiles beside stream-K, a cluster a tile or groups, want one of them")
+	case c.Order.Table && (c.Order.Group != 0 || c.Order.Serpentine || c.Groups != Alone):
+		return fmt.Errorf("gemm: a table of tiles beside strips or groups, want the table alone")
 	case c.KeepA && c.Cluster() > 1:
 		return fmt.Errorf("gemm: keeping A in clusters of %d×%d, want 1×1: multicast has no cache policy here", c.ClusterM, c.ClusterN)
 	case c.Zigzag && c.Groups != Alone:
@@ -213,6 +229,9 @@ func (c Config) checkTypes() error {
 	case c.Buffers%c.Epi.Wide() != 0:
 		return fmt.Errorf("gemm: %d store buffers for chunks that are stored %d together, want a multiple", c.Buffers, c.Epi.Wide())
 	}
+	if why := c.refuseBlocks(); why != "" {
+		return fmt.Errorf("gemm: block scales with %s", why)
+	}
 	if why := c.Epi.Refuse(c.Out, c.BN); why != "" {
 		return fmt.Errorf("gemm: an epilogue with %s", why)
 	}
@@ -233,9 +252,9 @@ func (c *Config) options() []option {
 		return option{"to" + t.String(), c.Out == t && c.Out != c.usualOut(), func() { c.Out = t }}
 	}
 	all := []option{
-		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
+		flag("serpentine", &c.Order.Serpentine), flag("pingpong", &c.PingPong), flag("onetile", &c.OneTile), flag("streamk", &c.StreamK), flag("dynamic", &c.Dynamic), flag("table", &c.Order.Table), flag("peek", &c.Peek), flag("keepa", &c.KeepA), flag("zigzag", &c.Zigzag), groups("grouped", ByRows), groups("groupedk", ByDepth), overlap("waits", Waits), overlap("invites", Invites),
 		buffers("b1", 1), buffers("b3", 3), buffers("b4", 4), l2("l2none", ptx.L2None), l2("l264", ptx.L264B), l2("l2256", ptx.L2256B), flag("ta", &c.TransA), flag("tb", &c.TransB),
-		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add),
+		in(num.F16), in(num.TF32), in(num.E4M3), in(num.E5M2), out(num.BF16), out(num.F16), out(num.F32), flag("add", &c.Add), flag("blocks", &c.Blocks),
 	}
 	for _, w := range c.Epi.Words() {
 		all = append(all, option{w.Name, w.On, w.Set})

@@ -111,3 +111,35 @@ func bits(t num.DType) int {
 	}
 	return 24
 }
+
+// scaled draws block scales, powers of two, puts them into p and gives the check: sums of small integers times powers of two are exact.
+func (x *Exact) scaled(c Config, p *Problem) (check func() error) {
+	r := rand.New(rand.NewSource(x.seed + 3))
+	steps := ceil(x.K, blockDepth)
+	draw := func(name string, n int) ([]float64, *ptx.Buffer) {
+		v, b := make([]float64, n), buffer(name, num.F32, n)
+		for i := range v {
+			v[i] = []float64{0.5, 1, 2}[r.Intn(3)]
+			put(b, num.F32, i, float32(v[i]))
+		}
+		return v, b
+	}
+	var a, b []float64
+	a, p.ScaleA = draw("scaleA", steps*x.M)
+	b, p.ScaleB = draw("scaleB", ceil(x.N, blockDepth)*steps)
+	product := make([]float64, x.M*x.N)
+	for i := range product {
+		row, col := i/x.N, i%x.N
+		for k := range x.K {
+			product[i] += float64(x.a[row*x.K+k]*x.b[col*x.K+k]) * a[k/blockDepth*x.M+row] * b[col/blockDepth*steps+k/blockDepth]
+		}
+	}
+	scaled := &Exact{M: x.M, N: x.N, K: x.K, product: make([]float32, len(product)), seed: x.seed}
+	for i, v := range product {
+		scaled.product[i] = float32(v)
+	}
+	if c.Epi != (kernel.Epilogue{}) {
+		return scaled.epilogue(c, p)
+	}
+	return func() error { return scaled.check(c, p.D) }
+}

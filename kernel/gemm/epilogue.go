@@ -35,12 +35,13 @@ type ending struct {
 	store  kernel.Store
 	finish *kernel.Finish
 	group  ptx.U32
+	source kernel.Source // of the product; nil: accs as they are
 }
 
-func (b *builder) epilogue(accs []*ptx.Acc, group ptx.U32) *ending {
+func (b *builder) epilogue(accs []*ptx.Acc, group ptx.U32, source kernel.Source) *ending {
 	k, c := b.k, b.c
-	e := &ending{b: b, accs: accs, group: group, store: kernel.Store{Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}}
-	if c.Epi == (kernel.Epilogue{}) && !c.StreamK {
+	e := &ending{b: b, accs: accs, group: group, source: source, store: kernel.Store{Type: c.Out, Add: c.Add, Buffers: b.sD.At(group.Times(c.storeBytes())), Count: c.Buffers, Barrier: group.Plus(1)}}
+	if c.Epi == (kernel.Epilogue{}) && !c.StreamK && !c.Blocks {
 		return e
 	}
 	e.finish = &kernel.Finish{Epilogue: c.Epi, Operands: b.p.Finish, Height: c.rows(), Width: c.BN}
@@ -69,7 +70,11 @@ func (e *ending) begin(w work) (finish func()) {
 	if e.b.c.Overlap != Serial && (e.store.Reads != nil || e.finish.Epilogue.Vectors() > 0) {
 		k.If(e.store.Lead(k), k.GridWait) // C and the vectors may be what the grid in front writes
 	}
-	return e.tile(kernel.Plain(e.accs), row, col)
+	source := e.source
+	if source == nil {
+		source = kernel.Plain(e.accs)
+	}
+	return e.tile(source, row, col)
 }
 
 // tile is begin for a tile whose product comes from a source.

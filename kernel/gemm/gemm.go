@@ -21,8 +21,10 @@ type params struct {
 	TilesM, TilesN ptx.ParamU32 // cluster tiles
 	Steps          ptx.ParamU32 // of BK along K
 	Finish         kernel.FinishParams
+	Counter, Table ptx.ParamPtr
 	stream
 	groups
+	scales
 }
 
 // New builds the kernel.

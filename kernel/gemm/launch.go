@@ -7,6 +7,7 @@ import (
 	"heddle/kernel"
 	"heddle/num"
 	"heddle/ptx"
+	"heddle/tile"
 )
 
 // Problem is one product D = A·Bᵀ, or D += A·Bᵀ where the configuration adds. Matrices are row-major and packed; types and transposition are the configuration's.
@@ -16,7 +17,10 @@ type Problem struct {
 	B       *ptx.Buffer // [N, K], or [K, N]
 	D       *ptx.Buffer // [M, N]; [M, N/2] for SwiGLU, [M, 2N] for its backward form
 	Epi     Operands
-	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K; of this launch's stream alone
+	Work    *ptx.Buffer // Gemm.Workspace bytes, for stream-K and dynamic tiles; of this launch's stream alone
+	Table   *ptx.Buffer // uint32 a cluster tile, as Gemm.Path gives them, for an order by table
+	// Of block scales: float32 [K/128, M] and [⌈N/128⌉, K/128], K/128 rounded up.
+	ScaleA, ScaleB *ptx.Buffer
 	// Of groups: by rows M is the rows of all groups, and B is Groups matrices; by depth K is the rows of all groups, and D is Groups matrices.
 	Groups  int
 	Offsets *ptx.Buffer // uint32, Groups + 1 of them
@@ -49,6 +53,9 @@ func (c Config) Takes(m, n, k int) bool {
 	if c.TransB {
 		rowB = n
 	}
+	if c.Blocks && m%4 != 0 {
+		return false
+	}
 	return rowA*c.elem()%16 == 0 && rowB*c.elem()%16 == 0 && d*c.Out.Size()%16 == 0 && (c.Epi.Act != kernel.SwiGLU || n%2 == 0)
 }
 
@@ -75,7 +82,18 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 	g.TilesM.Put(a, uint32(tilesM))
 	g.TilesN.Put(a, uint32(tilesN))
 	g.Steps.Put(a, uint32(ceil(p.K, c.BK)))
+	if c.Blocks {
+		if err := g.putScales(a, p); err != nil {
+			return ptx.Launch{}, nil, err
+		}
+	}
 	clusters := tilesM * tilesN
+	if c.Order.Table {
+		if p.Table == nil || p.Table.Size() < 4*clusters {
+			return ptx.Launch{}, nil, fmt.Errorf("gemm: no table of %d tiles; hint: Gemm.Path", clusters)
+		}
+		g.Table.Put(a, p.Table, 0)
+	}
 	switch {
 	case c.Groups != Alone:
 		if clusters, err = g.putGroups(a, p, tilesM, tilesN, ctas); err != nil {
@@ -86,9 +104,30 @@ func (g *Gemm) Launch(p Problem, ctas int) (ptx.Launch, *ptx.Args, error) {
 			return ptx.Launch{}, nil, err
 		}
 	case !c.OneTile:
+		if c.Dynamic {
+			if p.Work == nil || p.Work.Size() < g.Workspace(ctas) {
+				return ptx.Launch{}, nil, fmt.Errorf("gemm: no workspace of %d bytes for dynamic tiles; hint: Gemm.Workspace", g.Workspace(ctas))
+			}
+			g.Counter.Put(a, p.Work, 0)
+		}
 		clusters = min(ctas/c.Cluster(), clusters)
 	}
 	return ptx.Launch{Entry: g.Entry.Name, Grid: ptx.Dim3{X: clusters * c.Cluster()}, PDL: c.Overlap != Serial}, a, nil
+}
+
+// Path is a table for Problem.Table: a path through the cluster tiles of a product, such as tile.Hilbert.
+func (g *Gemm) Path(m, n int, order tile.Order) ([]uint32, error) {
+	c := g.Config
+	s := tile.Schedule{TilesM: ceil(m, c.BM*c.ClusterM), TilesN: ceil(n*c.columns()/c.BN, c.columns()*c.ClusterN), Order: order, Group: 8}
+	path, err := s.Path()
+	if err != nil {
+		return nil, err
+	}
+	table := make([]uint32, len(path))
+	for i, p := range path {
+		table[i] = kernel.Entry(p.M, p.N)
+	}
+	return table, nil
 }
 
 // maps are the arguments of a launch with the tensor maps in them.

@@ -34,7 +34,7 @@ func (b *builder) shareOf(cluster ptx.U32) ptx.U32 {
 }
 
 // segments visits this cluster's work: its share of the tiles that are cut, piece by piece, then whole tiles.
-func (b *builder) segments(visit func(work)) {
+func (b *builder) segments(level ptx.Level, visit func(work)) {
 	k, p := b.k, b.p
 	u, tiles, steps := k.ClusterIndex(), p.TilesM.Mul(p.TilesN.U32), p.Steps.U32
 	at, end, next := ptx.NewVar(k, b.shareOf(u)), ptx.NewVar(k, b.shareOf(u.Plus(1))), ptx.NewVar(k, p.Streamed.Add(u))
@@ -48,7 +48,7 @@ func (b *builder) segments(visit func(work)) {
 		first := at.Get().Sub(tile.Mul(steps))
 		last := first.Add(end.Get().Sub(at.Get())).Min(steps)
 		at.Set(at.Get().Add(last.Sub(first)))
-		visit(b.place(tile, first, last))
+		visit(b.place(level, tile, first, last))
 	})
 }
 
@@ -167,10 +167,13 @@ func newSplit(tiles, steps, clusters int) split {
 	return s
 }
 
-// Workspace is the bytes that a launch needs as Problem.Work, on a device that runs so many CTAs: zero before the first launch, after which each leaves it as the next needs it.
+// Workspace is, for stream-K and dynamic tiles, the bytes that a launch needs as Problem.Work, on a device that runs so many CTAs: zero before the first launch, after which each leaves it as the next needs it.
 func (g *Gemm) Workspace(ctas int) int {
 	c := g.Config
-	if !c.StreamK {
+	switch {
+	case c.Dynamic:
+		return 256 // the counter
+	case !c.StreamK:
 		return 0
 	}
 	return c.flagBytes(ctas) + ctas*c.Consumers*c.sumBytes()

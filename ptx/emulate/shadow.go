@@ -1,22 +1,36 @@
 package emulate
 
-// cell is what is known about 16 bytes of shared memory. It holds no pointer, so that the collector never looks at the shadow.
+import "math"
+
+// cell is what is known about 16 bytes of shared memory. It holds no pointer, so that the collector never looks at the shadow, and fills one cache line.
 type cell struct {
 	write   epoch // agent −1: never written
+	read    [maxReaders]epoch
+	readPC  [maxReaders]int32
 	writePC int32
+	split   int32 // the four words are looked after one by one: place in the CTA's words, plus one
+	x, y    int32 // origin
+	tensor  uint8
 	generic bool // written by the generic proxy
 	atomic  bool // the last write was an atomic
 	readers uint8
-	split   int32 // the four words are looked after one by one: place in the CTA's words, plus one
-	read    [4]epoch
-	readPC  [4]int32
-	origin  origin
 }
+
+const maxReaders = 3
 
 // origin is where TMA took the 16 bytes from: a tensor, and the coordinates of the first element. Tensor 0: not from TMA.
 type origin struct {
 	tensor int32 // parameter index + 1
 	x, y   int32
+}
+
+func (c *cell) origin() origin { return origin{int32(c.tensor), c.x, c.y} }
+
+// from marks the cell; of parameters beyond the 255th it forgets where the bytes came from.
+func (c *cell) from(tensor, x, y int) {
+	if tensor <= math.MaxUint8 {
+		c.tensor, c.x, c.y = uint8(tensor), int32(x), int32(y)
+	}
 }
 
 // access describes one access for the checks.
@@ -51,8 +65,8 @@ func (m *machine) check(x *access) {
 		if c.split == 0 && x.off <= at && at+16 <= x.off+x.bytes {
 			if c.write != x.before || x.write || x.async && c.generic {
 				m.touch(x, c, at)
-			} else if c.readers == 1 && c.read[0].agent == x.by.agent {
-				c.read[0], c.readPC[0] = x.by, x.pc
+			} else if c.readers == 0 || c.readers == 1 && c.read[0].agent == x.by.agent {
+				c.read[0], c.readPC[0], c.readers = x.by, x.pc, 1
 			} else {
 				c.remember(x)
 			}
@@ -103,7 +117,7 @@ func (m *machine) touch(x *access, c *cell, at int) {
 				x.reader = r
 			}
 		}
-		c.write, c.writePC, c.generic, c.atomic, c.readers, c.origin = x.by, x.pc, !x.async, x.atomic, 0, origin{}
+		c.write, c.writePC, c.generic, c.atomic, c.readers, c.tensor, c.x, c.y = x.by, x.pc, !x.async, x.atomic, 0, 0, 0, 0
 		return
 	}
 	c.remember(x)
@@ -117,7 +131,7 @@ func (m *machine) collide(k Kind, x *access, other int32, at int, format string)
 	m.faultAt(k, x.t, x.pc, other, m.object(at), format, m.place(at), m.line(other))
 }
 
-// remember keeps a reader; of more than four it forgets one that the newcomer knows of, else the last.
+// remember keeps a reader; of more than there is room for it forgets one that the newcomer knows of, else the last.
 func (c *cell) remember(x *access) {
 	k := c.readers
 	for i := range c.readers {
@@ -127,8 +141,8 @@ func (c *cell) remember(x *access) {
 		}
 	}
 	if k == c.readers {
-		if k == 4 {
-			k = 3
+		if k == maxReaders {
+			k = maxReaders - 1
 		} else {
 			c.readers++
 		}

@@ -150,6 +150,7 @@ func (w *warp) queueStore(o *transfer, l int) {
 	}
 	w.bulk.owner = l + 1
 	w.bulk.open = true
+	w.watch(l, o.off, o.at, nil)
 	o.group = w.bulk.groups + 1
 	e := epoch{w.bulkAgent(0), uint32(o.group)}
 	w.m.check(&access{t: w.t, off: o.off, bytes: o.bytes, async: true, by: e, know: o.know, pc: w.at})
@@ -291,7 +292,7 @@ func (m *machine) place2(o *transfer, t *cta) {
 			off := o.swizzled(packed + i)
 			copy(t.mem[off:off+16], buf[i:])
 			if !m.opt.Unsafe {
-				t.shadow[off>>4].origin = origin{int32(o.param + 1), int32(at[0] + i/size), int32(at[1])}
+				t.shadow[off>>4].from(o.param+1, at[0]+i/size, at[1])
 			}
 		}
 	})

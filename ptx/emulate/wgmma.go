@@ -88,6 +88,9 @@ func accRead(w *warp, c *code) {
 	for i := range t {
 		row := q*16 + i/4 + e/2%2*8
 		t[i] = math.Float32bits(a.vals[row*a.n+col+i%4*2+e%2])
+		if w.m.opt.Watch != nil {
+			w.watch(i, -1, [5]int{}, []uint32{t[i]})
+		}
 	}
 	w.put(c.d, &t)
 }
@@ -213,7 +216,8 @@ const unknownK = math.MinInt32
 // operand checks rows first … first+rows−1 of a tile: ordered accesses, and, where TMA brought them, consecutive rows of one tensor at one column.
 // It gives where the first of them came from.
 func (w *warp) operand(name string, t matrixTile, first, rows int, e epoch) (origin, bool) {
-	var from *origin
+	var from origin
+	begun := false
 	x := access{t: w.t, bytes: 16, async: true, by: e, know: w.know, pc: w.at}
 	quick := w.m.opt.Trace == nil && !w.m.opt.Unsafe
 	for u := range t.units(first, rows) {
@@ -223,26 +227,26 @@ func (w *warp) operand(name string, t matrixTile, first, rows int, e epoch) (ori
 			return origin{}, false
 		}
 		c := &w.t.shadow[off>>4]
-		if quick && c.split == 0 && c.write == x.before && !c.generic && c.readers == 1 && c.read[0].agent == e.agent { // what check would do
-			c.read[0], c.readPC[0] = e, x.pc
+		if quick && c.split == 0 && c.write == x.before && !c.generic && c.readers == 0 { // what check would do
+			c.read[0], c.readPC[0], c.readers = e, x.pc, 1
 		} else {
 			x.off = off
 			w.m.check(&x)
 		}
-		o := &c.origin
-		if from == nil {
-			from = o
+		o := c.origin()
+		if !begun {
+			from, begun = o, true
 			continue
 		}
-		want := t.expected(*from, u, first)
-		if *o != want && (o.tensor != 0 || from.tensor != 0) && !w.t.shadow[off>>4].generic { // what threads wrote is theirs to know
+		want := t.expected(from, u, first)
+		if o != want && (o.tensor != 0 || from.tensor != 0) && !c.generic { // what threads wrote is theirs to know
 			w.fault(Operand, -1, w.m.object(off), "operand %s row %d, 16 bytes %d: holds %s, should be %s: the descriptor does not match how the tile was loaded",
-				name, u.row, u.col, w.m.origin(*o), w.m.origin(want))
+				name, u.row, u.col, w.m.origin(o), w.m.origin(want))
 			return origin{}, false
 		}
 	}
 	w.t.note(e, w.at, "")
-	return *from, true
+	return from, true
 }
 
 func (m *machine) origin(o origin) string {
@@ -352,9 +356,13 @@ func forms(o ptx.Op) form {
 			}
 		}}
 	}
-	return form{k: 16, unit: 8, decode: func(d []float32, s []byte) {
-		for i := range d {
-			d[i] = num.FromBF16(binary.LittleEndian.Uint16(s[2*i:]))
-		}
-	}}
+	return form{k: 16, unit: 8, decode: decodeBF16}
+}
+
+// decodeBF16 widens pairs: the upper element of a word is a float32 already but for its low half.
+func decodeBF16(d []float32, s []byte) {
+	for ; len(d) >= 2; d, s = d[2:], s[4:] {
+		x := binary.LittleEndian.Uint32(s)
+		d[0], d[1] = f32(x<<16), f32(x&^0xffff)
+	}
 }

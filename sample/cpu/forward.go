@@ -14,6 +14,9 @@ import (
 
 // Decoder implements sample.Decoder. It serves one caller at a time.
 type Decoder struct {
+	// BF16 makes Load round matrices to bf16 and keep them as that, which halves what a token reads. Set it before Load.
+	BF16 bool
+
 	cfg     hf.Config
 	rope    compute.Rope
 	pool    *blas.Pool

@@ -267,6 +267,33 @@ func TestRowsDoNotDependOnTheBatch(t *testing.T) {
 	}
 }
 
+// Logits are the head's products with the hidden state. A sum of H products of numbers up to |h|·|w| in float32 is off by at most
+// H·2⁻²⁴·Σ|h·w|.
+func TestHiddenIsWhatTheHeadReads(t *testing.T) {
+	for name, c := range families() {
+		d := decoder(t, c, blas.BestSet(), 1)
+		logits, hidden := make([]float32, c.Vocab), make([]float32, c.Hidden)
+		if err := d.Forward([]sample.Feed{{Seq: d.Fork(sample.None, 0), Tokens: text(5, 2)}, {Seq: d.Fork(sample.None, 0), Tokens: text(9, 1), Logits: logits, Hidden: hidden}}); err != nil {
+			t.Fatal(err)
+		}
+		role := hf.Head
+		if c.Tied {
+			role = hf.Embed
+		}
+		w, _ := values(hf.Param{Role: role, Layer: -1, Expert: -1, Shape: []int{c.Vocab, c.Hidden}})
+		for v := range c.Vocab {
+			sum, size := 0.0, 0.0
+			for i, h := range hidden {
+				x := float64(h) * float64(w[v*c.Hidden+i])
+				sum, size = sum+x, size+math.Abs(x)
+			}
+			if math.Abs(sum-float64(logits[v])) > float64(c.Hidden)*0x1p-24*size || size == 0 {
+				t.Fatalf("%s: logit %d is %g, the hidden state gives %g", name, v, logits[v], sum)
+			}
+		}
+	}
+}
+
 // The logits of a peer's model are the peer's, as near as parity's rule for float32 asks.
 func TestPeersLogits(t *testing.T) {
 	for _, name := range golden.Names() {
@@ -312,5 +339,46 @@ func TestPeersLogits(t *testing.T) {
 				t.Fatalf("logits are off by %.2g of the largest, want at most 1e-5", worst/top)
 			}
 		})
+	}
+}
+
+// A decoder that keeps bf16 has the bits of one whose matrices were rounded before.
+func TestBF16IsRoundedWeights(t *testing.T) {
+	for name, c := range families() {
+		pool := blas.NewPool(2)
+		defer pool.Close()
+		var logits [2][]float32
+		var bytes [2]int
+		for half := range logits {
+			d, err := cpu.New(c, pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.BF16 = half == 1
+			err = d.Load(func(p hf.Param) ([]float32, error) {
+				v, err := values(p)
+				// Learned positions are added, not multiplied, and stay float32.
+				for i := range v {
+					if len(p.Shape) == 2 && p.Role != hf.Position && half == 0 {
+						v[i] = num.FromBF16(num.ToBF16(v[i]))
+					}
+				}
+				return v, err
+			}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logits[half] = make([]float32, c.Vocab)
+			if err := d.Forward([]sample.Feed{{Seq: d.Fork(sample.None, 0), Tokens: text(40, 1), Logits: logits[half]}}); err != nil {
+				t.Fatal(err)
+			}
+			bytes[half] = d.WeightBytes()
+		}
+		if float64(bytes[1]) > 0.55*float64(bytes[0]) { // vectors stay as they are
+			t.Errorf("%s: %d bytes of weights, as float32 %d", name, bytes[1], bytes[0])
+		}
+		if !slices.Equal(logits[0], logits[1]) {
+			t.Errorf("%s: other logits", name)
+		}
 	}
 }

@@ -44,6 +44,7 @@ type weights struct {
 type loader struct {
 	pool   *blas.Pool
 	read   Read
+	half   bool
 	params map[string]hf.Param
 	err    error
 }
@@ -51,7 +52,7 @@ type loader struct {
 // Load puts the weights of a model in place of those before and stamps what follows with version. Sequences keep the keys and
 // values that the old weights computed. After an error the decoder is of no use.
 func (d *Decoder) Load(read Read, version uint64) error {
-	l := &loader{pool: d.pool, read: read, params: map[string]hf.Param{}}
+	l := &loader{pool: d.pool, half: d.BF16, read: read, params: map[string]hf.Param{}}
 	for _, p := range d.cfg.Params() {
 		l.params[p.Ours()] = p
 	}
@@ -161,18 +162,22 @@ func (l *loader) linear(to *linear, layer int, roles ...hf.Role) {
 		l.err = fmt.Errorf("sample: layer %d: %d biases for %d outputs", layer, n, out)
 	}
 	to.w.K, to.w.N = in, out
-	blas.PackB(l.pool, &to.w, all, in, true)
+	if blas.PackB(l.pool, &to.w, all, in, true); l.half {
+		to.w.Halve()
+	}
 }
 
 // WeightBytes is the memory of the weights that a token of a batch of one reads.
 func (d *Decoder) WeightBytes() int {
-	n := len(d.w.head.w.Data) + len(d.w.norm.w)
+	n := 4 * len(d.w.norm.w)
+	matrix := func(l *linear) { n += 4*(len(l.w.Data)+len(l.bias)) + 2*len(l.w.Half) }
+	matrix(&d.w.head)
 	for i := range d.w.layers {
 		w := &d.w.layers[i]
-		n += len(w.norm1.w) + len(w.norm2.w) + len(w.qNorm) + len(w.kNorm)
+		n += 4 * (len(w.norm1.w) + len(w.norm2.w) + len(w.qNorm) + len(w.kNorm))
 		for _, l := range []*linear{&w.qkv, &w.o, &w.gate, &w.up, &w.down} {
-			n += len(l.w.Data) + len(l.bias)
+			matrix(l)
 		}
 	}
-	return 4 * n
+	return n
 }

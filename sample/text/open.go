@@ -233,12 +233,13 @@ func (m *Model) fromGGUF(p *pretrained.Model) error {
 	return err
 }
 
-// Decoder packs the weights for the pool.
-func (m *Model) Decoder(pool *blas.Pool) (*cpu.Decoder, error) {
+// Decoder packs the weights for the pool, as bf16 where half is set.
+func (m *Model) Decoder(pool *blas.Pool, half bool) (*cpu.Decoder, error) {
 	d, err := cpu.New(m.Config, pool)
 	if err != nil {
 		return nil, err
 	}
+	d.BF16 = half
 	return d, d.Load(m.read, 0)
 }
 

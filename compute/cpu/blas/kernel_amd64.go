@@ -8,9 +8,9 @@ func kernelFor[T Float](set Set) kernel[T] {
 	if p, ok := any(&k).(*kernel[float32]); ok {
 		switch set {
 		case AVX2:
-			*p = kernel[float32]{mr: 6, nr: 16, mc: 240, strip: stripAVX2, pack: packAVX2}
+			*p = kernel[float32]{mr: 6, nr: 16, mc: 240, strip: stripAVX2, pack: packAVX2, widen: widenAVX2}
 		case AVX512:
-			*p = kernel[float32]{mr: 14, nr: 32, mc: 336, strip: stripAVX512, pack: packAVX2}
+			*p = kernel[float32]{mr: 14, nr: 32, mc: 336, strip: stripAVX512, pack: packAVX2, widen: widenAVX2}
 		}
 	}
 	return k
@@ -108,4 +108,14 @@ func fromEdge(t *strip[float32], c []float32, nr int) {
 			}
 		}
 	}
+}
+
+// widenAVX2 is widenPortable.
+func widenAVX2(dst []float32, src []uint16) {
+	n := len(dst) / 16
+	if n > 0 {
+		_ = src[16*n-1]
+		widen16(&dst[0], &src[0], n)
+	}
+	widenPortable(dst[16*n:], src[16*n:])
 }

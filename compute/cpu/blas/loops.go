@@ -163,9 +163,16 @@ type panelled[T Float] struct {
 	panel, row int
 	tail       []T // the last, narrower group where data holds no whole one, rows tailRow apart
 	tailRow    int
+	half       []uint16 // in place of data: bf16 …
+	wide       []T      // … and where a group of it is widened
+	widen      func(dst []T, src []uint16)
 }
 
 func (p *panelled[T]) at(group int, narrow bool) (b []T, row int) {
+	if p.half != nil {
+		p.widen(p.wide, p.half[group*p.panel:][:len(p.wide)])
+		return p.wide, p.row
+	}
 	if narrow && p.tail != nil {
 		return p.tail, p.tailRow
 	}
@@ -178,7 +185,11 @@ func (l *loops[T]) panels(s *scratch[T], w block, j, jn, k, depth int) panelled[
 	g, nr := l.g, l.kern.nr
 	if pb := g.Packed; pb != nil {
 		all, deep := (pb.N+nr-1)/nr, min(blockLen(pb.K), pb.K-k)
-		return panelled[T]{data: pb.Data[k*all*nr+j*deep:], panel: deep * nr, row: nr}
+		from := k*all*nr + j*deep
+		if pb.Half != nil {
+			return panelled[T]{half: pb.Half[from:], wide: grow(&s.b, depth*nr), widen: l.kern.widen, panel: deep * nr, row: nr}
+		}
+		return panelled[T]{data: pb.Data[from:], panel: deep * nr, row: nr}
 	}
 	b := viewOf(g.B[w.batch*g.StrideB:], g.LDB, g.TransB).at(k, j)
 	if w.i1-w.i0 <= noPackRows && !g.TransB {

@@ -1,6 +1,10 @@
 package blas
 
-import "fmt"
+import (
+	"fmt"
+
+	"heddle/num"
+)
 
 // PackedB is op(B) [K, N] in the order the kernels read it, so that one weight
 // serves many products without being packed again. It belongs to the
@@ -10,8 +14,22 @@ import "fmt"
 // elements, zeros beyond N.
 type PackedB[T Float] struct {
 	K, N int
-	Data []T // PackedLen elements
+	Data []T      // PackedLen elements; empty where Half has them
+	Half []uint16 // the same as bf16, widened whenever a product reads a panel
 	set  Set
+}
+
+// Halve rounds the elements to bf16 and keeps them as that: half the memory to
+// read for each product, whose bits are those of a product with the rounded B.
+func (pb *PackedB[T]) Halve() {
+	if cap(pb.Half) < len(pb.Data) {
+		pb.Half = make([]uint16, len(pb.Data))
+	}
+	pb.Half = pb.Half[:len(pb.Data)]
+	for i, v := range pb.Data {
+		pb.Half[i] = num.ToBF16(float32(v))
+	}
+	pb.Data = nil
 }
 
 // PackedLen is the length of PackedB.Data for a K×N matrix: K times N rounded
@@ -34,7 +52,7 @@ func PackB[T Float](p *Pool, pb *PackedB[T], b []T, ldb int, trans bool) {
 	if cap(pb.Data) < need {
 		pb.Data = make([]T, need)
 	}
-	pb.Data, pb.set = pb.Data[:need], p.set
+	pb.Data, pb.Half, pb.set = pb.Data[:need], nil, p.set
 	kern := &localOf[T](p).kern
 	panels := (n + kern.nr - 1) / kern.nr
 	kc := blockLen(k)
@@ -57,7 +75,7 @@ func (pb *PackedB[T]) Reuse(p *Pool, data []T, k, n int) {
 // holds them all, the first k rows.
 func (pb *PackedB[T]) check(set Set, k, n int) {
 	deep := pb.K == k || pb.K > k && pb.K <= kcMax
-	if !deep || pb.N < n || pb.set != set || len(pb.Data) < pb.K*pb.N {
+	if !deep || pb.N < n || pb.set != set || len(pb.Data)+len(pb.Half) < pb.K*pb.N {
 		panic(&Error{fmt.Sprintf("gemm: packed B is [%d, %d] for %v, want [%d, %d] for %v", pb.K, pb.N, pb.set, k, n, set)})
 	}
 }
@@ -87,10 +105,13 @@ func (pb *PackedB[T]) Column(p *Pool, j int, x []T) {
 	nr := localOf[T](p).kern.nr
 	kc := blockLen(pb.K)
 	for k0 := 0; k0 < pb.K; k0 += kc {
-		from := pb.Data[pb.index(nr, k0, j):]
-		part := x[k0:min(k0+kc, pb.K)]
+		from, part := pb.index(nr, k0, j), x[k0:min(k0+kc, pb.K)]
 		for k := range part {
-			part[k] = from[k*nr]
+			if pb.Half != nil {
+				part[k] = T(num.FromBF16(pb.Half[from+k*nr]))
+			} else {
+				part[k] = pb.Data[from+k*nr]
+			}
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package blas
 
+import "heddle/num"
+
 // kernel is the code that one instruction set brings to the loops.
 type kernel[T Float] struct {
 	mr, nr int // rows and columns of a tile
 	mc     int // rows of A that stay in L2 while a block of B passes
 	strip  func(s *strip[T])
 	pack   func(dst []T, x view[T], p packing)
+	widen  func(dst []T, src []uint16)
 }
 
 // strip is a column of tiles of C, rows × cols each, with their rows of A and
@@ -31,7 +34,7 @@ const (
 )
 
 func portable[T Float]() kernel[T] {
-	return kernel[T]{mr: portableRows, nr: portableCols, mc: 128, strip: stripPortable[T], pack: packPortable[T]}
+	return kernel[T]{mr: portableRows, nr: portableCols, mc: 128, strip: stripPortable[T], pack: packPortable[T], widen: widenPortable[T]}
 }
 
 // stripPortable computes
@@ -126,5 +129,12 @@ func packPortable[T Float](dst []T, x view[T], p packing) {
 		if j0+p.width < p.cols {
 			dst = dst[p.panel:]
 		}
+	}
+}
+
+// widenPortable sets dst[i] to the value whose float32 has the bits src[i]·2¹⁶: src is bf16.
+func widenPortable[T Float](dst []T, src []uint16) {
+	for i, h := range src[:len(dst)] {
+		dst[i] = T(num.FromBF16(h))
 	}
 }

@@ -233,6 +233,13 @@ func tileAVX512x14(tiles int, depth int, a *float32, astep int, ars int, acs int
 //go:noescape
 func transpose8(dst *float32, drow int, src *float32, srow int, blocks int)
 
+// widen16 computes
+//
+//	for i < 16·blocks { dst[i] = float32 of the bits src[i]·2¹⁶ }
+//
+//go:noescape
+func widen16(dst *float32, src *uint16, blocks int)
+
 // scatter8 computes, in rising k, strides in bytes,
 //
 //	for k < depth { for p < panels { for j < 8 { dst[p·dpanel + k·drow + j] = src[k·srow + p·spanel + j] } } }

@@ -4787,6 +4787,28 @@ block:
 	VZEROUPPER
 	RET
 
+// func widen16(dst *float32, src *uint16, blocks int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·widen16(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block:
+	PREFETCHT0 4096(CX)
+	VPMOVZXWD  (CX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VMOVDQU    Y0, (AX)
+	VPMOVZXWD  16(CX), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VMOVDQU    Y0, 32(AX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x40, AX
+	SUBQ       $0x01, DX
+	JNZ        block
+	VZEROUPPER
+	RET
+
 // func scatter8(dst *float32, dpanel int, drow int, src *float32, spanel int, srow int, panels int, depth int)
 // Requires: AVX
 TEXT ·scatter8(SB), NOSPLIT, $0-64

@@ -28,6 +28,7 @@ func blasKernels() *build.Context {
 		}
 	}
 	gen{c, false, nil}.transpose()
+	gen{c, false, nil}.widen()
 	for _, n := range []int{8, 16, 32} {
 		gen{c, false, nil}.scatter(n)
 	}
@@ -215,6 +216,30 @@ func (g gen) scatter(n int) {
 	g.ADDQ(drow, dst)
 	g.SUBQ(Imm(1), depth)
 	g.JNZ(LabelRef("row"))
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// widen writes bf16 as the float32 it stands for.
+func (g gen) widen() {
+	g.Function("widen16")
+	g.Doc("widen16 computes", "", "\tfor i < 16·blocks { dst[i] = float32 of the bits src[i]·2¹⁶ }")
+	g.Attributes(attr.NOSPLIT)
+	g.SignatureExpr("func(dst *float32, src *uint16, blocks int)")
+	dst, src := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64())
+	n := g.Load(g.Param("blocks"), g.GP64())
+	g.Label("block")
+	g.PREFETCHT0(Mem{Base: src, Disp: ahead})
+	for v := range 2 {
+		x := g.YMM()
+		g.VPMOVZXWD(Mem{Base: src, Disp: 16 * v}, x)
+		g.VPSLLD(Imm(16), x, x)
+		g.VMOVDQU(x, Mem{Base: dst, Disp: 32 * v})
+	}
+	g.ADDQ(Imm(32), src)
+	g.ADDQ(Imm(64), dst)
+	g.SUBQ(Imm(1), n)
+	g.JNZ(LabelRef("block"))
 	g.VZEROUPPER()
 	g.RET()
 }
