@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"heddle/compute/gpu"
@@ -41,6 +43,8 @@ by half, over 989 TFLOP/s, an H200's dense bf16.`
 
 // stepReport is what steps took.
 type stepReport struct {
+	Command    string           `json:"command"`
+	Date       string           `json:"date"`
 	Model      model.Config     `json:"model"`
 	Scheme     string           `json:"scheme"`
 	Device     string           `json:"device"`
@@ -121,7 +125,7 @@ func (c *stepCmd) config() (train.Config, error) {
 
 func (c *stepCmd) report(cfg train.Config, t *train.Timing) *stepReport {
 	m := cfg.Model
-	r := &stepReport{Model: m, Scheme: c.Scheme, Device: c.Device, DType: c.DType, Batch: c.Batch, Seq: c.Seq, ReadyS: t.Ready.Seconds(), StartS: t.Start.Seconds(), Losses: t.Losses, Memory: train.MemoryOf(t.Memory)}
+	r := &stepReport{Command: "heddle " + strings.Join(os.Args[1:], " "), Date: time.Now().UTC().Format(time.RFC3339), Model: m, Scheme: c.Scheme, Device: c.Device, DType: c.DType, Batch: c.Batch, Seq: c.Seq, ReadyS: t.Ready.Seconds(), StartS: t.Start.Seconds(), Losses: t.Losses, Memory: train.MemoryOf(t.Memory)}
 	if s, err := cfg.Check(); err == nil {
 		for _, row := range m.Table(s) {
 			r.Parameters += row.Elems()

@@ -104,7 +104,7 @@ func (l *Leaf) normBack(op string, c row.NormBackConfig, o row.NormBackOperands,
 	c.Cols, c.Type, c.Wide, c.Weights = cols, dtype(x.Type), wideRows(cols, dx, dy, x, w), compute.Wanted(dw)
 	k := get(l.kernels, l.kernels.normBack, c, func() (*row.NormBack, error) { return row.NewNormBack(c) })
 	o.DX, o.DY, o.X, o.RStd, o.W, o.Rows = l.at(dx), l.at(dy), l.at(x), l.at(rstd), l.at(w), rows
-	parts := k.Parts(rows, l.sms)
+	parts := k.Parts(rows, o.Angles.Heads, l.sms)
 	if c.Weights {
 		part, free := l.scratch(4 * parts * cols)
 		defer free()

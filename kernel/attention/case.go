@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand"
+	"strings"
 
 	"heddle/kernel"
 	"heddle/num"
@@ -211,8 +212,20 @@ func (f *Fast) FaultCase() (kernel.Case, int, error) {
 	return c, 4, err
 }
 
-// Equivalent knows no mutant that is no fault.
-func (f *Fast) Equivalent(ptx.Mutant) string { return "" }
+// Equivalent excuses what is no fault in this kernel, or what the emulator cannot see.
+func (f *Fast) Equivalent(m ptx.Mutant) string {
+	switch {
+	case m.Op == ptx.OpMbarInit:
+		return "the last barrier that is made is an empty one, at which only threads of the CTA arrive: the barrier of the CTA orders that"
+	case m.Op == ptx.OpWarpSync:
+		return "in the emulator, which runs the lanes of a warp in step"
+	case m.Op == ptx.OpWgFence:
+		return "for the emulator; Build refuses a kernel whose products read registers written after the last fence"
+	case m.Op == ptx.OpWgWait && strings.HasPrefix(m.Edit, "move"):
+		return "the wait still stands before the arrival that lets go of the stage"
+	}
+	return ""
+}
 
 // Equivalent excuses the joins of warps: the emulator runs the lanes of a warp in step, so it cannot see them missing. A card may not.
 func (s *Simple) Equivalent(m ptx.Mutant) string {

@@ -202,10 +202,6 @@ func (b *fastBuilder) producer() {
 			b.load(f.v.m, b.walked[1].At(at.Slot().Times(size)), token, group, c.walk(), full)
 			at.Advance()
 		})
-		at.Drain()
-		if c.Pass == Forward {
-			other.Drain()
-		}
 	})
 }
 
@@ -243,6 +239,5 @@ func (b *fastBuilder) keyProducer() {
 				at.Advance()
 			})
 		})
-		at.Drain()
 	})
 }

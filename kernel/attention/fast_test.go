@@ -3,6 +3,7 @@ package attention
 import (
 	"testing"
 
+	"heddle/ptx"
 	"heddle/ptx/emulate"
 )
 
@@ -25,6 +26,33 @@ func TestFastAttentionIsRight(t *testing.T) {
 				if err := k.Check(); err != nil {
 					t.Error(k.Name, err)
 				}
+			}
+		}
+	}
+}
+
+// Every barrier, wait, fence and count is needed: each one's removal or change is reported.
+func TestEveryMutantOfFastAttentionIsCaught(t *testing.T) {
+	for pass := Forward; pass <= KeyGrad; pass++ {
+		f, err := NewFast(FastConfig{Pass: pass, D: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, sms, err := f.FaultCase()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := func() (ptx.Launch, *ptx.Args, error) { return c.Launch, c.Args, nil }
+		verdicts, err := emulate.Trial(f.Entry, emulate.Emulator{SMs: sms, MaxSteps: 1e7, Dry: true}, 1, fresh, f.Equivalent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(verdicts) < 20 {
+			t.Fatalf("only %d mutants", len(verdicts))
+		}
+		for _, v := range verdicts {
+			if !v.Passed() && v.Text == "" { // sums that many rounds add to are reported where they are read, after the loop
+				t.Errorf("%s: %s %s: caught on %d of %d seeds; reported: %s", f.Entry.Name, v.Line, v.Mutant, v.Caught, v.Seeds, v.Text)
 			}
 		}
 	}

@@ -72,6 +72,7 @@ func some() []int { return []int{1, 7, 70} }
 
 // Case normalises random rows.
 func (n *Norm) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	rows = tokensOf(rows, n.Config.Turn)
 	r, c := rand.New(rand.NewSource(seed)), n.Config
 	x, xs := draw(r, "x", c.Type, c.Wide, rows*c.Cols)
 	w, ws := draw(r, "w", c.Type, c.Wide, c.Cols)
@@ -132,6 +133,14 @@ func (n *Norm) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 	}}, err
 }
 
+// tokensOf makes rows that are turned whole tokens of three heads.
+func tokensOf(rows int, turn bool) int {
+	if turn {
+		return 3 * rows
+	}
+	return rows
+}
+
 // angles are those of heads of cols columns, three a token, five tokens a sequence, and the turn of a row by them.
 func angles(cols int) (Angles, func(row int, x []float64, back bool) []float64) {
 	const seq, heads = 5, 3
@@ -174,6 +183,7 @@ func (n *Norm) Equivalent(m ptx.Mutant) string { return even(m) }
 
 // Case takes random gradients through the norm. Partial sums are added up here.
 func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	rows = tokensOf(rows, n.Config.Turn)
 	r, c := rand.New(rand.NewSource(seed)), n.Config
 	x, xs := draw(r, "x", c.Type, c.Wide, rows*c.Cols)
 	dy, dys := draw(r, "dy", c.Type, c.Wide, rows*c.Cols)
@@ -181,7 +191,7 @@ func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 	rstd := kernel.NewSample("rstd", num.F32, rows, 4)
 	scale := rstd.Fill(func(int) float64 { return 0.5 + r.Float64() })
 	dx := kernel.NewSample("dx", c.Type, rows*c.Cols, offset(c.Type, c.Wide))
-	part := kernel.NewSample("part", num.F32, n.Parts(rows, sms)*c.Cols, 4)
+	part := kernel.NewSample("part", num.F32, n.Parts(rows, 3, sms)*c.Cols, 4)
 	o := NormBackOperands{DX: dx.Place(), DY: dy.Place(), X: x.Place(), RStd: rstd.Place(), W: w.Place(), Part: part.Place(), Rows: rows}
 	if c.Turn {
 		var turned func(int, []float64, bool) []float64

@@ -65,7 +65,13 @@ func NewNorm(c NormConfig) (*Norm, error) {
 	}
 	r := newRows(k, s)
 	w := r.load(c.Type, n.w.GAddr)
-	r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) {
+	each := func(f func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32)) {
+		r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) { f(row, here, nil) })
+	}
+	if c.Turn {
+		each = func(f func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32)) { n.turn.visit(r, n.rows.U32, f) }
+	}
+	each(func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32) {
 		x := n.input(r, row, here)
 		scale := n.scale(r, row, here, x)
 		y := make([]ptx.F32, len(x))
@@ -76,7 +82,7 @@ func NewNorm(c NormConfig) (*Norm, error) {
 			for i := range y {
 				y[i] = rounded(k, c.Type, y[i]) // as a norm of its own would store it
 			}
-			y = n.turn.apply(r, row, y)
+			y = by(y)
 		}
 		r.store(c.Type, r.line(c.Type, n.y.GAddr, row), y, here)
 	})
@@ -154,7 +160,11 @@ func (n *Norm) Launch(o NormOperands, sms int) (ptx.Launch, *ptx.Args, error) {
 	}
 	n.rows.Put(a, uint32(o.Rows))
 	n.eps.Put(a, o.Eps)
-	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, 8)}, a, nil
+	work := o.Rows
+	if n.Config.Turn {
+		work /= o.Angles.Heads
+	}
+	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(work, sms, 8)}, a, nil
 }
 
 // fits checks the rows and, for wide strips, where the operands start.

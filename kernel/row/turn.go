@@ -42,23 +42,31 @@ func (t turn) put(a *ptx.Args, at Angles) {
 	t.heads.Put(a, uint32(at.Heads))
 }
 
-// apply turns the thread's columns of the row.
-func (t turn) apply(r *rows, row ptx.U32, x []ptx.F32) []ptx.F32 {
+// visit is rows.visit over tokens, whose heads follow each other: their angles, four times the bytes of a head, are loaded once.
+func (t turn) visit(r *rows, n ptx.U32, f func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32)) {
 	k := r.k
-	at := kernel.At(k, num.F32, t.pos.GAddr, row.Div(t.heads.U32).Rem(t.seq.U32)).LoadF32().TruncU32()
-	lower := r.member.Lt(k.U32(r.team / 2))
-	j := r.member.And(k.U32(r.team/2 - 1)).Times(r.width)
-	line := kernel.At(k, num.F32, t.table.GAddr, at.Times(r.cols).Add(j))
-	cos, sin := kernel.LoadSpan(k, num.F32, line, r.width), kernel.LoadSpan(k, num.F32, line.Plus(2*r.cols), r.width)
-	y := make([]ptx.F32, len(x))
-	for i := range x {
-		other := x[i].ShuffleXor(r.team / 2)
-		s := sin[i].Mul(other)
-		if t.back { // the transpose: the lower half gains, the upper loses
-			y[i] = x[i].Mul(cos[i]).Add(lower.SelectF32(s, s.Neg()))
-		} else {
-			y[i] = x[i].Mul(cos[i]).Add(lower.SelectF32(s.Neg(), s))
+	r.visit(n.Div(t.heads.U32), func(token ptx.U32, here ptx.Pred) {
+		at := kernel.At(k, num.F32, t.pos.GAddr, token.Rem(t.seq.U32)).LoadF32().TruncU32()
+		j := r.member.And(k.U32(r.team/2 - 1)).Times(r.width)
+		line := kernel.At(k, num.F32, t.table.GAddr, at.Times(r.cols).Add(j))
+		cos, sin := kernel.LoadSpan(k, num.F32, line, r.width), kernel.LoadSpan(k, num.F32, line.Plus(2*r.cols), r.width)
+		lower := r.member.Lt(k.U32(r.team / 2))
+		for i, s := range sin { // of the other column: the lower half loses, the upper gains; back it is the other way
+			if t.back {
+				sin[i] = lower.SelectF32(s, s.Neg())
+			} else {
+				sin[i] = lower.SelectF32(s.Neg(), s)
+			}
 		}
-	}
-	return y
+		first := token.Mul(t.heads.U32)
+		k.For(k.U32(0), t.heads.U32, k.U32(1), func(head ptx.U32) {
+			f(first.Add(head), here, func(x []ptx.F32) []ptx.F32 {
+				y := make([]ptx.F32, len(x))
+				for i := range x {
+					y[i] = x[i].ShuffleXor(r.team/2).FMA(sin[i], x[i].Mul(cos[i]))
+				}
+				return y
+			})
+		})
+	})
 }
