@@ -90,24 +90,30 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 		taught[i] = one.Weights
 	}
 	res, err := study.Run(ctx, s, study.Pool(policies...), p.talk)
-	if err == nil && c.Train {
+	if err != nil {
+		return stoppedOr(ctx, err)
+	}
+	save := func() error {
+		res.Seconds = time.Since(start).Seconds()
+		command := "heddle " + strings.Join(os.Args[1:], " ")
+		return errors.Join(folder.Write("report.html", func(w io.Writer) error { return res.WriteHTML(w, command) }), folder.JSON("result.json", res))
+	}
+	if err := save(); err != nil { // before the long part
+		return err
+	}
+	if c.Train {
 		for i, one := range policies { // the study has reinforced them since
 			err = errors.Join(err, one.Use(taught[i], 0))
 		}
 		if err == nil {
 			res.Training, err = c.train(ctx, cfg, s, policies, p)
-			res.Conclude()
 		}
+		if err != nil {
+			return stoppedOr(ctx, err)
+		}
+		res.Conclude()
 	}
-	if err != nil {
-		return stoppedOr(ctx, err)
-	}
-	res.Seconds = time.Since(start).Seconds()
-	command := "heddle " + strings.Join(os.Args[1:], " ")
-	if err := folder.Write("report.html", func(w io.Writer) error { return res.WriteHTML(w, command) }); err != nil {
-		return err
-	}
-	if err := folder.Finish(res); err != nil {
+	if err := errors.Join(save(), folder.Close()); err != nil {
 		return err
 	}
 	return env.Emit(res, func(w io.Writer) { printStudy(w, res, cfg.Out) })
