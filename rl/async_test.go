@@ -12,6 +12,7 @@ import (
 	"heddle/checkpoint"
 	"heddle/internal/atomicfile"
 	"heddle/parallel"
+	"heddle/sample"
 )
 
 // run trains asynchronously and returns the weights and what each step reported.
@@ -155,6 +156,16 @@ func TestOldTokensAreDroppedOrWeighLess(t *testing.T) {
 	if dropped == 0 {
 		t.Error("nothing was old enough to drop: the test says nothing")
 	}
+	old := []*Group{{Rollouts: []*Rollout{{Scored: true, Tokens: []sample.Token{{Version: 1}, {Version: 3}, {Version: 5}, {Version: 5, Injected: true}}}}}}
+	got, counts := samples(old, 5, Staleness{Most: 1, Old: DownWeight})
+	for i, want := range []float64{0.25, 0.5, 1, 0} {
+		if w := got[0][0].Tokens[i].Weight; w != want {
+			t.Errorf("token %d of version %d weighs %g, want %g", i, old[0].Rollouts[0].Tokens[i].Version, w, want)
+		}
+	}
+	if counts.Dropped != 0 || counts.Histogram[4] != 1 || counts.Histogram[0] != 2 {
+		t.Errorf("%+v", counts)
+	}
 	s := Staleness{Most: 2, Old: DownWeight}
 	for age, want := range map[int]float64{0: 1, 2: 1, 3: 0.5, 5: 0.25} {
 		if got := s.weight(age); got != want || s.drops(age) {
@@ -235,6 +246,9 @@ func TestKilledAndResumedEndsBitEqual(t *testing.T) {
 			}
 			queued += len(second.resumed.Queue)
 			from := int(second.Steps)
+			if n := second.learner.Updates; n < 1 || n > from {
+				t.Errorf("%s: %d updates in %d steps", x.name, n, from)
+			}
 			got, rest, _, err := run(t, second, Run{Steps: 9, Seed: x.seed, Keep: store()})
 			if err != nil {
 				t.Fatal(err)

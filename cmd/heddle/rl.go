@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/cli"
 	"heddle/rl"
+	"heddle/train"
 )
 
 type rlCmd struct {
@@ -67,10 +68,23 @@ func (c *rlConfig) load() (rl.Config, cli.Origins, error) {
 	return cfg, from, err
 }
 
-// machine gives the configuration what it learns on.
-func (c *rlConfig) machine(cfg *rl.Config) (err error) {
-	cfg.On, _, err = onDevice(c.Device, dtypeOf(c.DType))
-	return err
+// machine gives the configuration what it learns on. Each learner opens the card anew, in the goroutine that plans and reserves its memory: the driver binds a card
+// to the thread that opened it.
+func (c *rlConfig) machine(cfg *rl.Config) error {
+	on, card, err := onDevice(c.Device, dtypeOf(c.DType))
+	if err != nil {
+		return err
+	}
+	if cfg.On = on; card != nil {
+		cfg.On.Fleet = func(ranks int) (train.Fleet, error) {
+			own, _, err := onDevice(c.Device, on.Type)
+			if err != nil {
+				return nil, err
+			}
+			return own.Fleet(ranks)
+		}
+	}
+	return nil
 }
 
 type rlTrainCmd struct {
