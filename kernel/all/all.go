@@ -40,7 +40,7 @@ func Kernels() []kernel.Kernel {
 		{"gemm-dswiglu", "128x256x64-w2-c1x1-s3-g8-b4-tb-dswiglu"},
 		{"gemm-tf32", "128x128x32-w2-c2x1-s4-g8-tf32"},
 		{"gemm-e4m3", "128x192x128-w2-c1x1-s4-g16-pingpong-e4m3-alpha"},
-		{"gemm-e4m3-blocks", "128x128x128-w2-c1x1-s5-g8-e4m3-blocks"},
+		{"gemm-e4m3-blocks", "192x128x128-w3-c1x2-s4-g8-e4m3-blocks"},
 		{"gemm-experts", "128x256x64-w2-c1x1-s3-g8-b4-grouped"},
 		{"gemm-experts-dgrad", "128x256x64-w2-c1x1-s3-g8-b4-grouped-tb"},
 		{"gemm-experts-wgrad", "256x192x64-w2-c1x1-s3-g8-groupedk-ta-tb"},

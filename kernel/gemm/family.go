@@ -41,6 +41,7 @@ func Family() []Config {
 		"128x128x256-w2-c1x1-s2-g4-e4m3-tof16-alpha",
 		"64x128x64-w1-c1x1-s4-g4-e5m2",
 		"128x128x128-w2-c1x1-s4-g8-e4m3-blocks",
+		"192x128x128-w3-c1x1-s4-g8-b1-e4m3-blocks",
 		"64x64x128-w1-c2x1-s3-g2-e5m2-tof32-blocks-alpha-bias",
 		"64x128x128-w2-c1x2-s4-g2-pingpong-e4m3-blocks",
 		"128x128x32-w2-c2x1-s4-g4-tf32",
