@@ -16,6 +16,7 @@ import (
 // Fault is a programmer's fault in shapes or places. Operations panic with it; train's step and plan recover it.
 type Fault struct {
 	Op    string
+	Step  int // of a training run, from 1; 0: none
 	Phase string
 	Layer int
 	Err   error
@@ -25,6 +26,9 @@ func (f *Fault) Error() string {
 	where := f.Phase
 	if f.Layer >= 0 {
 		where = fmt.Sprintf("%s layer %d", f.Phase, f.Layer)
+	}
+	if f.Step > 0 {
+		where = fmt.Sprintf("step %d: %s", f.Step, where)
 	}
 	return fmt.Sprintf("compute: %s: %v", where, f.Err)
 }
@@ -54,6 +58,7 @@ type Device struct {
 	Mesh *mesh.Mesh
 	Rank int
 	Type tensor.DType // of weights and activations
+	Step int          // of a training run, for faults; 0: none
 	Log  *Log         // nil: calls are not logged
 	Rec  Recorder     // nil: calls are not timed
 
@@ -106,7 +111,7 @@ func (d *Device) Here() (phase string, layer int) { return d.phase, d.layer }
 
 // Fail panics with a Fault at the current place of the program.
 func (d *Device) Fail(op string, err error) {
-	panic(&Fault{Op: op, Phase: d.phase, Layer: d.layer, Err: err})
+	panic(&Fault{Op: op, Step: d.Step, Phase: d.phase, Layer: d.layer, Err: err})
 }
 
 func (d *Device) failf(op, format string, args ...any) {

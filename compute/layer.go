@@ -35,6 +35,18 @@ func (d *Device) NormBack(dw, dy, x, rstd, w tensor.Tensor) tensor.Tensor {
 	return dx
 }
 
+// NormBackAdd is around + NormBack: around is the gradient that went past the norm.
+func (d *Device) NormBackAdd(dw, dy, x, rstd, w, around tensor.Tensor) tensor.Tensor {
+	dx := d.New(d.Type, x.Letters, x.Dims, d.linear("norm back add", x.Letters, dy, x, w))
+	if around.Letters != dx.Letters || around.At != dx.At {
+		d.failf("norm back add", "%s + %s", d.Describe(around), d.Describe(dx))
+	}
+	d.sizes("norm back add", x.Letters, x, around)
+	d.into("norm back add", dw, dy, x)
+	d.run(Call{Op: "norm back add", Args: d.args(dx, dy, x, w), Flops: 9 * int64(x.Elems())}, func() { d.leaf.NormBackAdd(dx, dw, dy, x, rstd, w, around) })
+	return dx
+}
+
 // into checks that what in yields may be added to acc. An acc without letters takes nothing.
 func (d *Device) into(op string, acc tensor.Tensor, in ...tensor.Tensor) {
 	if !Wanted(acc) {
@@ -59,6 +71,43 @@ func (d *Device) Rope(x, pos tensor.Tensor, r Rope) tensor.Tensor {
 	d.sizes("rope", x.Letters, x, pos)
 	d.run(Call{Op: "rope", Args: d.args(y, x, pos), Flops: 3 * int64(x.Elems())}, func() { d.leaf.Rope(y, x, pos, r) })
 	return y
+}
+
+// NormRope is Norm of heads and Rope of the result: x [b, s, heads…, d], w [d], pos as for Rope → y like x, rstd without d.
+func (d *Device) NormRope(x, w, pos tensor.Tensor, eps float64, r Rope) (y, rstd tensor.Tensor) {
+	d.turns("norm rope", x, pos)
+	y, rstd = d.normOut("norm rope", x, w)
+	d.run(Call{Op: "norm rope", Args: d.args(y, x, w), Flops: 7 * int64(x.Elems())}, func() { d.leaf.NormRope(y, rstd, x, w, pos, eps, r) })
+	return y, rstd
+}
+
+// turns checks that x can be turned by pos.
+func (d *Device) turns(op string, x, pos tensor.Tensor) {
+	for a := range d.Mesh.Axes() {
+		if x.At[a].Letter() == 'd' {
+			d.failf(op, "%s shards d", d.Describe(x))
+		}
+	}
+	d.linear(op, x.Letters, x, pos)
+	d.sizes(op, x.Letters, x, pos)
+}
+
+// NormRopeAgain rebuilds NormRope's y from a kept rstd.
+func (d *Device) NormRopeAgain(x, rstd, w, pos tensor.Tensor, r Rope) tensor.Tensor {
+	d.turns("norm rope again", x, pos)
+	last := len(x.Letters) - 1
+	y := d.New(d.Type, x.Letters, x.Dims, d.pointwise("norm rope again", x.Letters, x.Letters[last:], x, w, rstd))
+	d.run(Call{Op: "norm rope again", Args: d.args(y, x, w), Flops: 5 * int64(x.Elems())}, func() { d.leaf.NormRopeAgain(y, x, rstd, w, pos, r) })
+	return y
+}
+
+// NormRopeBack is the gradient of NormRope: it returns dx and adds to dw as NormBack does. r is Forward's.
+func (d *Device) NormRopeBack(dw, dy, x, rstd, w, pos tensor.Tensor, r Rope) tensor.Tensor {
+	d.turns("norm rope back", dy, pos)
+	dx := d.New(d.Type, x.Letters, x.Dims, d.linear("norm rope back", x.Letters, dy, x, w))
+	d.into("norm rope back", dw, dy, x)
+	d.run(Call{Op: "norm rope back", Args: d.args(dx, dy, x, w), Flops: 11 * int64(x.Elems())}, func() { d.leaf.NormRopeBack(dx, dw, dy, x, rstd, w, pos, r) })
+	return dx
 }
 
 // SwiGLU is silu(gate)·up (Shazeer 2020). gate, up [..., f].

@@ -22,6 +22,8 @@ type Leaf interface {
 	NormAgain(y, x, rstd, w tensor.Tensor)
 	// NormBack: dx = r·w·dy − x·r³·mean_h(dy·w·x) and dw += Σ_rows dy·x·r.
 	NormBack(dx, dw, dy, x, rstd, w tensor.Tensor)
+	// NormBackAdd: NormBack, with around added to dx.
+	NormBackAdd(dx, dw, dy, x, rstd, w, around tensor.Tensor)
 	// Center: y = x − mean(x) a row; rows are the last dim.
 	Center(y, x tensor.Tensor)
 	// AddBias: x[r,i] += b[i] for every row r of b's size; BiasBack: db[i] += Σ_r dy[r,i].
@@ -30,6 +32,10 @@ type Leaf interface {
 	// Rope turns the pairs (j, j+D/2) of each head by pos·r.Frequency(j, D), forwards or back; x is [B, S, heads…, D], pos [S]
 	// or [B, S], whole numbers from 0.
 	Rope(y, x, pos tensor.Tensor, r Rope)
+	// NormRope: Norm, then Rope of its y; NormRopeAgain: NormAgain, then Rope; NormRopeBack: Rope of dy the other way, then NormBack.
+	NormRope(y, rstd, x, w, pos tensor.Tensor, eps float64, r Rope)
+	NormRopeAgain(y, x, rstd, w, pos tensor.Tensor, r Rope)
+	NormRopeBack(dx, dw, dy, x, rstd, w, pos tensor.Tensor, r Rope)
 	// SwiGLU: y = silu(gate)·up.
 	SwiGLU(y, gate, up tensor.Tensor)
 	SwiGLUBack(dgate, dup, dy, gate, up tensor.Tensor)

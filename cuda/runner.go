@@ -100,6 +100,21 @@ func (r *Runner) prepare(m *ptx.Module, l ptx.Launch, args *ptx.Args, place map[
 	return r.lay(f, e, l, args, place, nil)
 }
 
+// PrepareArgs is Prepare, and the arguments that later launches may change.
+func (r *Runner) PrepareArgs(m *ptx.Module, l ptx.Launch, args *ptx.Args) (*Prepared, *Args, error) {
+	e := m.Entry(l.Entry)
+	if e == nil {
+		return nil, nil, fmt.Errorf("cuda: the module has no entry %q", l.Entry)
+	}
+	f, err := r.function(m, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out *Args
+	p, err := r.lay(f, e, l, args, nil, func(a *Args) { out = a })
+	return p, out, err
+}
+
 // PrepareText lays out a launch of an entry whose text the caller compiled himself: the entry's own, or that with additions that leave its parameters where they are. Buffers live on
 // the device. extra adds arguments behind the entry's own; it may be nil.
 func (r *Runner) PrepareText(f *Function, e *ptx.Entry, l ptx.Launch, args *ptx.Args, extra func(*Args)) (*Prepared, error) {

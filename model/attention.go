@@ -82,9 +82,8 @@ func (a *attention) turned(w []tensor.Tensor, pos tensor.Tensor, s *savedAttenti
 		s.q, s.k = a.turn(s.q, pos, false), a.turn(s.k, pos, false)
 		return s.q, s.k
 	}
-	q, s.qr = d.Norm(s.q, w[rowQNorm], a.cfg.Eps)
-	k, s.kr = d.Norm(s.k, w[rowKNorm], a.cfg.Eps)
-	if q, k = a.turn(q, pos, false), a.turn(k, pos, false); a.keep {
+	q, s.qr = d.NormRope(s.q, w[rowQNorm], pos, a.cfg.Eps, a.cfg.rope())
+	if k, s.kr = d.NormRope(s.k, w[rowKNorm], pos, a.cfg.Eps, a.cfg.rope()); a.keep {
 		s.qt, s.kt = q, k
 	}
 	return q, k
@@ -98,8 +97,7 @@ func (a *attention) turnedAgain(w []tensor.Tensor, pos tensor.Tensor, s *savedAt
 	case a.keep:
 		return s.qt, s.kt
 	default:
-		q, k = d.NormAgain(s.q, s.qr, w[rowQNorm]), d.NormAgain(s.k, s.kr, w[rowKNorm])
-		return a.turn(q, pos, false), a.turn(k, pos, false)
+		return d.NormRopeAgain(s.q, s.qr, w[rowQNorm], pos, a.cfg.rope()), d.NormRopeAgain(s.k, s.kr, w[rowKNorm], pos, a.cfg.rope())
 	}
 }
 
@@ -133,8 +131,7 @@ type owedAttention struct {
 func (a *attention) Backward(w, gr []tensor.Tensor, dy, pos tensor.Tensor, s *savedAttention) tensor.Tensor {
 	owed := a.BackwardInput(w, gr, dy, pos, s)
 	a.BackwardWeight(w, gr, s, owed)
-	dx := a.normBack(normGrad{gr[rowNorm1], gr[rowNorm1Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm1])
-	return a.dev.Add(dy, dx)
+	return a.normBackAdd(normGrad{gr[rowNorm1], gr[rowNorm1Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm1], dy)
 }
 
 // BackwardInput undoes Forward from the tail to the head up to the seam, one line for each of Save's.
@@ -146,10 +143,11 @@ func (a *attention) BackwardInput(w, gr []tensor.Tensor, dy, pos tensor.Tensor, 
 	back := a.attend.ToHeads(a.grp, "attention tokens grad", do, d.Delta(s.o, do))
 	q, k := a.turnedAgain(w, pos, s)
 	dq, dk, dv := d.AttentionBack(compute.AttentionSaved{DO: back[0], Delta: back[1], Q: q, K: k, V: s.v, LSE: s.lse, Pos: pos})
-	dq, dk = a.turn(dq, pos, true), a.turn(dk, pos, true)
 	if a.cfg.QKNorm() {
-		dq = d.NormBack(gr[rowQNorm], dq, s.q, s.qr, w[rowQNorm])
-		dk = d.NormBack(gr[rowKNorm], dk, s.k, s.kr, w[rowKNorm])
+		dq = d.NormRopeBack(gr[rowQNorm], dq, s.q, s.qr, w[rowQNorm], pos, a.cfg.rope())
+		dk = d.NormRopeBack(gr[rowKNorm], dk, s.k, s.kr, w[rowKNorm], pos, a.cfg.rope())
+	} else {
+		dq, dk = a.turn(dq, pos, true), a.turn(dk, pos, true)
 	}
 	tokens := a.attend.ToTokens(a.grp, "attention heads grad", dq, dk, dv)
 	owed.dq, owed.dk, owed.dv = tokens[0], tokens[1], tokens[2]

@@ -72,8 +72,7 @@ func (m *mlp) Backward(w, gr []tensor.Tensor, dy tensor.Tensor, s *savedMLP) ten
 	m.dev.BiasBack(gr[rowDownBias], dy)
 	owed := m.BackwardInput(w, dy, s)
 	m.BackwardWeight(w, gr, s, owed)
-	dx := m.normBack(normGrad{gr[rowNorm2], gr[rowNorm2Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm2])
-	return m.dev.Add(dy, dx)
+	return m.normBackAdd(normGrad{gr[rowNorm2], gr[rowNorm2Bias]}, owed.dh.Wait(), s.x, s.rstd, w[rowNorm2], dy)
 }
 
 // BackwardInput undoes Forward up to the seam.

@@ -36,6 +36,14 @@ func (b *block) normBack(g normGrad, dn, read, rstd, w tensor.Tensor) tensor.Ten
 	return dx
 }
 
+// normBackAdd is around + normBack.
+func (b *block) normBackAdd(g normGrad, dn, read, rstd, w, around tensor.Tensor) tensor.Tensor {
+	if b.cfg.LayerNorm() {
+		return b.dev.Add(around, b.normBack(g, dn, read, rstd, w))
+	}
+	return b.dev.NormBackAdd(g.w, dn, read, rstd, w, around)
+}
+
 // addBias adds a bias in place where the family has one.
 func (b *block) addBias(x, bias tensor.Tensor) {
 	if compute.Wanted(bias) {

@@ -81,16 +81,20 @@ func (o *AdamW) update(lr float64, sq tensor.Tensor) {
 	d := o.dev
 	scale := d.ClipScale(sq, o.cfg.Clip)
 	o.step++
-	for _, p := range o.sh.Pieces() {
-		if !p.Row.Train {
-			continue
-		}
-		a := compute.AdamW{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps, Step: o.step}
+	const decays = 1
+	kind := func(_ int, p *parallel.Piece) (int, bool) {
 		if p.Row.Decay || o.cfg.DecayAll {
+			return decays, p.Row.Train
+		}
+		return 0, p.Row.Train
+	}
+	for _, r := range o.sh.Runs(o.sh.Pieces(), kind) {
+		a := compute.AdamW{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps, Step: o.step}
+		if k, _ := kind(0, &r.Pieces[0]); k == decays {
 			a.Decay = o.cfg.Decay
 		}
-		n := []int{p.Hi - p.Lo}
-		d.AdamW(p.Weight, p.Low, p.Grad, o.m[p.Unit].As("x", n, p.Offset), o.v[p.Unit].As("x", n, p.Offset), scale, a)
+		n := []int{r.Len}
+		d.AdamW(r.Weight, r.Low, r.Grad, o.m[r.Unit].As("x", n, r.Offset), o.v[r.Unit].As("x", n, r.Offset), scale, a)
 	}
 }
 

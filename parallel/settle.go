@@ -120,10 +120,9 @@ func (s *Shards) SquaredNorm(bad ...tensor.Tensor) tensor.Tensor {
 	m := s.dev.Mesh
 	sq := s.dev.New(s.dev.Type.Wide(), "", nil, m.Uniform(mesh.P))
 	s.dev.Zero(sq)
-	for i, p := range s.Pieces() {
-		if p.Row.Train && s.Counts(i, &p) {
-			s.dev.AddSumSquares(sq, p.Grad)
-		}
+	mine := func(i int, p *Piece) (int, bool) { return 0, p.Row.Train && s.Counts(i, p) }
+	for _, r := range s.Runs(s.Pieces(), mine) {
+		s.dev.AddSumSquares(sq, r.Grad)
 	}
 	for _, t := range bad {
 		s.dev.AddSumSquares(sq, t)

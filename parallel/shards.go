@@ -162,12 +162,17 @@ func (s *Shards) ZeroWeights() {
 // Load fills the weights from a source.
 func (s *Shards) Load(src param.Source) error {
 	s.ZeroWeights()
+	var buf []float64 // of the largest piece so far
 	for _, p := range s.Pieces() {
 		if p.Weight.Mem.Ptr == nil { // a dry machine has no values
 			continue
 		}
-		all, err := fill(src, p.Row, p.Row.Box(s.dev.Mesh, s.dev.Rank))
-		if err != nil {
+		box := p.Row.Box(s.dev.Mesh, s.dev.Rank)
+		if n := box.Elems(); len(buf) < n {
+			buf = make([]float64, n)
+		}
+		all := buf[:box.Elems()]
+		if err := fill(src, p.Row, box, all); err != nil {
 			return err
 		}
 		s.dev.Upload(p.Weight, all[p.Lo:p.Hi])
@@ -176,13 +181,12 @@ func (s *Shards) Load(src param.Source) error {
 	return nil
 }
 
-// fill asks the source for a box, large ones in parts side by side.
-func fill(src param.Source, r *param.Row, box param.Box) ([]float64, error) {
-	all := make([]float64, box.Elems())
+// fill asks the source for a box, row-major in all, large ones in parts side by side.
+func fill(src param.Source, r *param.Row, box param.Box, all []float64) error {
 	rows := box.Hi[0] - box.Lo[0]
 	parts := min(rows, runtime.GOMAXPROCS(0), 1+len(all)>>16)
 	if parts <= 1 {
-		return all, param.Fill(src, r, box, all)
+		return param.Fill(src, r, box, all)
 	}
 	errs := make([]error, parts)
 	var wg sync.WaitGroup
@@ -194,7 +198,7 @@ func fill(src param.Source, r *param.Row, box param.Box) ([]float64, error) {
 		wg.Go(func() { errs[i] = param.Fill(src, r, part, all[lo*each:hi*each]) })
 	}
 	wg.Wait()
-	return all, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // low tells whether the model computes in less than float32.

@@ -109,10 +109,10 @@ func (t Table) Init(seed uint64) Source {
 		stream[t[i].Name] = uint64(i)
 	}
 	return func(r *Row, b Box, dst []float64) error {
-		i := 0
+		i, of := 0, stream[r.Name]
 		Each(r.Dims, b, func(global int) {
 			if dst[i] = r.Start; r.Std > 0 {
-				dst[i] += r.Std * num.Normal(seed, stream[r.Name], uint64(global))
+				dst[i] += r.Std * num.Normal(seed, of, uint64(global))
 			}
 			i++
 		})

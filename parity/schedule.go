@@ -59,8 +59,8 @@ func drySame(in Input, l parallel.Layout, o Options, r *Result) (bool, error) {
 	return true, nil
 }
 
-// order lists rows of one scheme whose peaks do not fall as they should: less where more is rebuilt, and where micro-batches are
-// smaller.
+// order lists rows of one scheme whose memory does not fall as it should, where more is rebuilt and where micro-batches are smaller:
+// what is kept falls, and the peak with it, unless the peak is elsewhere (gradients on their way, the logits); it never rises.
 func (c *Comparison) order() (out []string) {
 	for _, a := range c.Schemes {
 		for _, b := range c.Schemes {
@@ -73,8 +73,8 @@ func (c *Comparison) order() (out []string) {
 				continue
 			}
 			even := x == everyN || y == everyN // where one layer of two is left, every second may be as much as all
-			if falls && (b.Peak > a.Peak || b.Peak == a.Peak && !even) {
-				out = append(out, fmt.Sprintf("%s: the peak is %d with recomputation %s and %d micro-batches, but %d with %s and %d", a.Scheme, a.Peak, a.Recompute, a.Accumulate, b.Peak, b.Recompute, b.Accumulate))
+			if falls && (b.Peak > a.Peak || b.Saved > a.Saved || b.Saved == a.Saved && !even) {
+				out = append(out, fmt.Sprintf("%s: the peak is %d and %d are kept with recomputation %s and %d micro-batches, but %d and %d with %s and %d", a.Scheme, a.Peak, a.Saved, a.Recompute, a.Accumulate, b.Peak, b.Saved, b.Recompute, b.Accumulate))
 			}
 		}
 	}

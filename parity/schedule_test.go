@@ -2,6 +2,8 @@ package parity
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,29 +34,29 @@ func grid(t *testing.T, in Input, names, policies []string, accumulate ...int) G
 // Bytes, kept activations and the order of peaks, of every scheme, every policy and cuts of the batch, for models of one to five
 // layers. heddle compare --recompute none,selective,full,every2 --accumulate 1,3 computes the whole table.
 func TestSchedulesDryEqualTheClosedForms(t *testing.T) {
-	of := families()
-	of["tiny"] = Tiny()
 	names := append(append([]string{}, acceptance...), further...)
-	for family, c := range of {
-		for i, layers := range []int{1, 2, 5} {
-			c.Layers = layers
-			in := NewInput(c, 36, 24, 1, 1)
-			few := names[i*len(names)/3 : (i+1)*len(names)/3] // a third for each number of layers
-			if family == "tiny" {
-				few = names[(2-i)*len(names)/3 : (3-i)*len(names)/3]
-			}
-			g := grid(t, in, few, append(policies, "every3"), 1, 3)
-			r, err := Compare(t.Context(), in, g, train.Machine{Type: tensor.F32, Dry: true}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(r.Schemes) != g.Rows() {
-				t.Errorf("%d rows, want %d", len(r.Schemes), g.Rows())
-			}
-			for _, b := range r.Broken() {
-				t.Errorf("%s, %d layers: %s", family, layers, b)
-			}
+	check := func(family string, c model.Config, names []string, layers int) {
+		c.Layers = layers
+		in := NewInput(c, 36, 24, 1, 1)
+		g := grid(t, in, names, append(policies, "every3"), 1, 3)
+		r, err := Compare(t.Context(), in, g, train.Machine{Type: tensor.F32, Dry: true}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if len(r.Schemes) != g.Rows() {
+			t.Errorf("%d rows, want %d", len(r.Schemes), g.Rows())
+		}
+		for _, b := range r.Broken() {
+			t.Errorf("%s, %d layers: %s", family, layers, b)
+		}
+	}
+	third := func(i int) []string { return names[i%3*len(names)/3 : (i%3+1)*len(names)/3] }
+	for i, layers := range []int{1, 2, 5} {
+		check("tiny", Tiny(), third(i), layers)
+	}
+	of := families()
+	for i, family := range slices.Sorted(maps.Keys(of)) { // each some others
+		check(family, of[family], third(i)[:5], 2)
 	}
 }
 
@@ -91,13 +93,14 @@ func TestMicroBatchesHaveUnequalCounts(t *testing.T) {
 
 func TestBrokenSeesPeaksThatDoNotFall(t *testing.T) {
 	row := func(policy string, n int, peak int64) Row {
-		return Row{Scheme: "tp2", Recompute: policy, Accumulate: n, Peak: peak}
+		return Row{Scheme: "tp2", Recompute: policy, Accumulate: n, Peak: 10 + peak/10*10, Saved: peak, SavedExpected: peak}
 	}
 	for want, rows := range map[string][]Row{
 		"": {row("none", 1, 9), row("selective", 1, 8), row("every2", 1, 7), row("full", 1, 7), row("none", 3, 6), row("selective", 3, 5), row("full", 3, 4)},
-		"9 with recomputation none and 1 micro-batches, but 9 with selective": {row("selective", 1, 9), row("none", 1, 9)},
-		"but 6 with full and 1":          {row("every2", 1, 5), row("full", 1, 6)},
-		"micro-batches, but 5 with full": {row("full", 1, 5), row("full", 3, 5)},
+		"9 are kept with recomputation none and 1 micro-batches, but 10 and 9 with selective": {row("selective", 1, 9), row("none", 1, 9)},
+		"but 10 and 6 with full and 1":          {row("every2", 1, 5), row("full", 1, 6)},
+		"micro-batches, but 10 and 5 with full": {row("full", 1, 5), row("full", 3, 5)},
+		"the peak is 10 and 9":                  {row("none", 1, 9), {Scheme: "tp2", Recompute: "selective", Accumulate: 1, Peak: 11, Saved: 8, SavedExpected: 8}},
 	} {
 		got := strings.Join((&Comparison{Schemes: rows, Model: Tiny()}).Broken(), "\n")
 		if want == "" && got != "" || !strings.Contains(got, want) {

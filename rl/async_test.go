@@ -12,6 +12,7 @@ import (
 	"heddle/checkpoint"
 	"heddle/internal/atomicfile"
 	"heddle/parallel"
+	"heddle/sample"
 )
 
 // run trains asynchronously and returns the weights and what each step reported.
@@ -49,7 +50,7 @@ func differ(a, b map[string][]float32) string {
 	return ""
 }
 
-func text(t *testing.T, v any) string {
+func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -79,8 +80,8 @@ func TestAheadZeroIsSynchronous(t *testing.T) {
 		if d := differ(w, got); d != "" {
 			t.Errorf("seed %d: %s", seed, d)
 		}
-		if text(t, reports) != text(t, want) {
-			t.Errorf("seed %d: reports %s, want %s", seed, text(t, reports), text(t, want))
+		if asJSON(t, reports) != asJSON(t, want) {
+			t.Errorf("seed %d: reports %s, want %s", seed, asJSON(t, reports), asJSON(t, want))
 		}
 	}
 }
@@ -154,6 +155,16 @@ func TestOldTokensAreDroppedOrWeighLess(t *testing.T) {
 	}
 	if dropped == 0 {
 		t.Error("nothing was old enough to drop: the test says nothing")
+	}
+	old := []*Group{{Rollouts: []*Rollout{{Scored: true, Tokens: []sample.Token{{Version: 1}, {Version: 3}, {Version: 5}, {Version: 5, Injected: true}}}}}}
+	got, counts := samples(old, 5, Staleness{Most: 1, Old: DownWeight})
+	for i, want := range []float64{0.25, 0.5, 1, 0} {
+		if w := got[0][0].Tokens[i].Weight; w != want {
+			t.Errorf("token %d of version %d weighs %g, want %g", i, old[0].Rollouts[0].Tokens[i].Version, w, want)
+		}
+	}
+	if counts.Dropped != 0 || counts.Histogram[4] != 1 || counts.Histogram[0] != 2 {
+		t.Errorf("%+v", counts)
 	}
 	s := Staleness{Most: 2, Old: DownWeight}
 	for age, want := range map[int]float64{0: 1, 2: 1, 3: 0.5, 5: 0.25} {
@@ -235,6 +246,9 @@ func TestKilledAndResumedEndsBitEqual(t *testing.T) {
 			}
 			queued += len(second.resumed.Queue)
 			from := int(second.Steps)
+			if n := second.learner.Updates; n < 1 || n > from {
+				t.Errorf("%s: %d updates in %d steps", x.name, n, from)
+			}
 			got, rest, _, err := run(t, second, Run{Steps: 9, Seed: x.seed, Keep: store()})
 			if err != nil {
 				t.Fatal(err)
@@ -242,8 +256,8 @@ func TestKilledAndResumedEndsBitEqual(t *testing.T) {
 			if d := differ(want, got); d != "" || from != kill/2*2 {
 				t.Errorf("%s: killed after %d, resumed from %d: %s", x.name, kill, from, d)
 			}
-			if text(t, rest) != text(t, reports[from:]) {
-				t.Errorf("%s: killed after %d: reports\n%s\nwant\n%s", x.name, kill, text(t, rest), text(t, reports[from:]))
+			if asJSON(t, rest) != asJSON(t, reports[from:]) {
+				t.Errorf("%s: killed after %d: reports\n%s\nwant\n%s", x.name, kill, asJSON(t, rest), asJSON(t, reports[from:]))
 			}
 			c.Close()
 		}

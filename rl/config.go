@@ -17,10 +17,12 @@ import (
 	"heddle/parallel"
 	"heddle/rl/grpo"
 	"heddle/rl/tasks"
+	"heddle/train"
 )
 
 // Config is an experiment. Preset fills it; a file and flags change it.
 type Config struct {
+	Init      string          `yaml:"init" json:"init"` // a Hugging Face folder or .gguf file to start from: its weights, shape and tokenizer; empty: fresh
 	Task      Task            `yaml:"task" json:"task"`
 	Model     model.Config    `yaml:"model" json:"model"` // vocab 0: the task's symbols
 	Parallel  parallel.Layout `yaml:"parallel" json:"parallel"`
@@ -31,12 +33,13 @@ type Config struct {
 	Reinforce Reinforce       `yaml:"reinforce" json:"reinforce"`
 	Staleness Staleness       `yaml:"staleness" json:"staleness"`
 	Eval      Eval            `yaml:"eval" json:"eval"`
+	On        train.Machine   `yaml:"-" json:"-"`     // what learns; generation is the CPU's
 	Out       string          `yaml:"out" json:"out"` // folder of the run; empty: runs/rl- and the time
 }
 
 // Task names a task and its sizes; sizes that the task does not have are ignored.
 type Task struct {
-	Name   string `yaml:"name" json:"name"`     // path, mul, countdown, add, or external
+	Name   string `yaml:"name" json:"name"`     // path, mul, countdown, add, arithmetic, or external
 	Layers int    `yaml:"layers" json:"layers"` // path: of the graph
 	Width  int    `yaml:"width" json:"width"`
 	Degree int    `yaml:"degree" json:"degree"`
@@ -75,6 +78,7 @@ type Reinforce struct {
 	Loss        grpo.Config  `yaml:"loss" json:"loss"`
 	Optim       optim.Config `yaml:"optim" json:"optim"`
 	LR          float64      `yaml:"lr" json:"lr"`
+	Rows        int          `yaml:"rows" json:"rows"`           // sequences of a micro-batch, at most; 0: all at once
 	Verifiers   int          `yaml:"verifiers" json:"verifiers"` // that judge at once
 	SaveEvery   int          `yaml:"save_every" json:"save_every"`
 	EvalEach    int          `yaml:"eval_each" json:"eval_each"`
@@ -86,7 +90,7 @@ type Eval struct {
 	Samples int `yaml:"samples" json:"samples"`
 }
 
-// Preset is a configuration that is known to work: quick takes minutes on two cores, tiny seconds (tests and smoke).
+// Preset is a configuration that is known to work: quick takes minutes on two cores, tiny seconds (tests and smoke), text is for a model with a tokenizer.
 func Preset(task, name string) (Config, error) {
 	loss, err := grpo.Preset("dapo")
 	if err != nil {
@@ -101,13 +105,17 @@ func Preset(task, name string) (Config, error) {
 		Workers:   2,
 		Seed:      1,
 		Seeds:     3,
-		Supervise: Supervise{Steps: 400, Batch: 128, Errors: 0.35, Optim: adam, LR: 3e-3, Warmup: 20, EvalEach: 100},
-		Reinforce: Reinforce{Steps: 60, Prompts: 48, Group: 8, Epochs: 1, Resample: 1, Temperature: 1, Loss: loss, Optim: adam, LR: 1e-3, Verifiers: 2, EvalEach: 20},
+		Supervise: Supervise{Steps: 500, Batch: 128, Errors: 0.35, Optim: adam, LR: 3e-3, Warmup: 20, EvalEach: 100},
+		Reinforce: Reinforce{Steps: 100, Prompts: 48, Group: 8, Epochs: 1, Resample: 1, Temperature: 1, Loss: loss, Optim: adam, LR: 1e-3, Verifiers: 2, EvalEach: 20},
 		Staleness: Staleness{Old: Drop, Sync: AtRounds},
 		Eval:      Eval{Prompts: 256, Samples: 8},
 	}
 	switch name {
 	case "quick":
+	case "text":
+		c.Supervise.Steps, c.Parallel, c.Task.Digits = 0, parallel.Layout{}, 2
+		c.Reinforce.Steps, c.Reinforce.Prompts, c.Reinforce.LR, c.Reinforce.Rows, c.Reinforce.EvalEach = 20, 16, 5e-6, 16, 10
+		c.Eval = Eval{Prompts: 128, Samples: 2}
 	case "tiny":
 		c.Task.Layers, c.Task.Width, c.Task.Degree, c.Task.Least, c.Task.Digits = 4, 4, 2, 2, 1
 		c.Model.Layers, c.Model.Hidden, c.Model.Heads, c.Model.KV, c.Model.MLP = 1, 32, 2, 1, 64
@@ -115,7 +123,7 @@ func Preset(task, name string) (Config, error) {
 		c.Reinforce.Steps, c.Reinforce.Prompts, c.Reinforce.Group = 10, 8, 4
 		c.Eval = Eval{Prompts: 16, Samples: 4}
 	default:
-		return c, fmt.Errorf("rl: no preset %q; hint: quick or tiny", name)
+		return c, fmt.Errorf("rl: no preset %q; hint: quick, tiny or text", name)
 	}
 	return c, nil
 }
@@ -160,6 +168,8 @@ func (t Task) New(seed uint64) (tasks.Task, error) {
 		return tasks.Multiplication{First: t.Digits, Second: t.Digits}, nil
 	case "add":
 		return tasks.Addition{Digits: t.Digits}, nil
+	case "arithmetic":
+		return tasks.Arithmetic{Digits: t.Digits}, nil
 	case "countdown":
 		if t.Most < 2 || t.Most > 999 {
 			return nil, fmt.Errorf("rl: task.most is %d, want 2 to 999", t.Most)
@@ -171,5 +181,5 @@ func (t Task) New(seed uint64) (tasks.Task, error) {
 		}
 		return tasks.Load(t.File, t.Command, t.Longest, tasks.Limits{Time: time.Duration(t.Seconds * float64(time.Second)), Memory: t.Memory, Output: t.Output})
 	}
-	return nil, fmt.Errorf("rl: no task %q; hint: path, mul, countdown, add or external", t.Name)
+	return nil, fmt.Errorf("rl: no task %q; hint: path, mul, countdown, add, arithmetic or external", t.Name)
 }

@@ -2,45 +2,46 @@ package rl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"heddle/model"
+	"heddle/param"
 	"heddle/rl/tasks"
-	"heddle/tensor"
 )
 
 // Result is the comparison over all repetitions. Success is the share of held-out completions that are right, drawn at temperature 1.
 type Result struct {
-	Supervised float64 `json:"success_supervised"`
-	More       float64 `json:"success_more_supervised"`
-	GRPO       float64 `json:"success_grpo"`
-	Gain       float64 `json:"gain"` // of GRPO over supervised
-	GainLow    float64 `json:"gain_low"`
-	GainHigh   float64 `json:"gain_high"` // 95 % interval over repetitions, Student's t
-	OverMore   float64 `json:"gain_over_more_supervised"`
-	OverLow    float64 `json:"gain_over_more_supervised_low"`
-	OverHigh   float64 `json:"gain_over_more_supervised_high"`
-	Seeds      int     `json:"seeds"`
-	Seconds    float64 `json:"seconds"`
+	Supervised float64  `json:"success_supervised"`
+	More       *float64 `json:"success_more_supervised"` // null where there are no demonstrations
+	GRPO       float64  `json:"success_grpo"`
+	Gain       float64  `json:"gain"` // of GRPO over supervised
+	GainLow    float64  `json:"gain_low"`
+	GainHigh   float64  `json:"gain_high"` // 95 % interval over repetitions, Student's t
+	OverMore   float64  `json:"gain_over_more_supervised"`
+	OverLow    float64  `json:"gain_over_more_supervised_low"`
+	OverHigh   float64  `json:"gain_over_more_supervised_high"`
+	Seeds      int      `json:"seeds"`
+	Seconds    float64  `json:"seconds"`
 
 	Each []Repetition `json:"each"`
 }
 
 // Repetition is one seed's.
 type Repetition struct {
-	Seed             uint64  `json:"seed"`
-	Supervised       float64 `json:"success_supervised"`
-	More             float64 `json:"success_more_supervised"`
-	GRPO             float64 `json:"success_grpo"`
-	Plateau          float64 `json:"plateau"` // change of the held-out success over the last look of supervision
-	SuperviseSeconds float64 `json:"supervise_seconds"`
-	GRPOSeconds      float64 `json:"grpo_seconds"`
-	MoreSeconds      float64 `json:"more_supervised_seconds"`
-	MoreSteps        int     `json:"more_supervised_steps"`
-	HeldOut          int     `json:"held_out_prompts"`
-	Sampled          int     `json:"sampled_tokens"`
+	Seed             uint64   `json:"seed"`
+	Supervised       float64  `json:"success_supervised"`
+	More             *float64 `json:"success_more_supervised"`
+	GRPO             float64  `json:"success_grpo"`
+	Plateau          float64  `json:"plateau"` // change of the held-out success over the last look of supervision
+	SuperviseSeconds float64  `json:"supervise_seconds"`
+	GRPOSeconds      float64  `json:"grpo_seconds"`
+	MoreSeconds      float64  `json:"more_supervised_seconds"`
+	MoreSteps        int      `json:"more_supervised_steps"`
+	HeldOut          int      `json:"held_out_prompts"`
+	Sampled          int      `json:"sampled_tokens"`
 }
 
 // Experiment runs all repetitions. on hears events, one goroutine at a time.
@@ -50,8 +51,12 @@ func Experiment(ctx context.Context, c Config, on func(Event)) (*Result, error) 
 	}
 	start := time.Now()
 	res := &Result{Seeds: c.Seeds}
+	base, err := c.base()
+	if err != nil {
+		return nil, err
+	}
 	for i := range c.Seeds {
-		r, err := newRepetition(c, i, on)
+		r, err := newRepetition(c, i, base, on)
 		if err != nil {
 			return nil, err
 		}
@@ -69,10 +74,17 @@ func Experiment(ctx context.Context, c Config, on func(Event)) (*Result, error) 
 
 func (r *Result) join() {
 	var gain, over []float64
+	more := 0.0
 	for _, x := range r.Each {
 		n := float64(len(r.Each))
-		r.Supervised, r.More, r.GRPO = r.Supervised+x.Supervised/n, r.More+x.More/n, r.GRPO+x.GRPO/n
-		gain, over = append(gain, x.GRPO-x.Supervised), append(over, x.GRPO-x.More)
+		r.Supervised, r.GRPO = r.Supervised+x.Supervised/n, r.GRPO+x.GRPO/n
+		gain = append(gain, x.GRPO-x.Supervised)
+		if x.More != nil {
+			more, over = more+*x.More/n, append(over, x.GRPO-*x.More)
+		}
+	}
+	if len(over) > 0 {
+		r.More = &more
 	}
 	r.Gain, r.GainLow, r.GainHigh = Interval(gain)
 	r.OverMore, r.OverLow, r.OverHigh = Interval(over)
@@ -112,26 +124,32 @@ type repetition struct {
 	number  int
 	problem Problem
 	model   model.Config
-	teacher *teacher
+	base    *Base      // nil: fresh weights
+	teacher *teacher   // nil: nothing is supervised
 	gen     *Generator // that measures success
 	heldOut []tasks.Prompt
 	on      func(Event)
 	last    [2]float64 // the two last looks of supervision
 }
 
-func newRepetition(c Config, number int, on func(Event)) (*repetition, error) {
+func newRepetition(c Config, number int, base *Base, on func(Event)) (*repetition, error) {
 	c.Seed += uint64(number) * 1000
-	p, err := NewProblem(c.Task, c.Seed)
+	p, err := NewProblem(c.Task, c.Seed, base)
 	if err != nil {
 		return nil, err
 	}
-	e := &repetition{cfg: c, number: number, problem: p, model: c.Model, on: on}
+	e := &repetition{cfg: c, number: number, problem: p, model: c.Model, base: base, on: on}
+	if base != nil {
+		e.model = base.Model
+	}
 	if e.model.Vocab == 0 {
 		e.model.Vocab = p.Codec.Size()
 	}
 	e.cfg.Model = e.model
-	if e.teacher, err = newTeacher(&e.cfg, p, c.Seed); err != nil {
-		return nil, err
+	if c.Supervise.Steps > 0 {
+		if e.teacher, err = newTeacher(&e.cfg, p, c.Seed); err != nil {
+			return nil, err
+		}
 	}
 	e.heldOut = HeldOut(p.Task, c.Seed, c.Eval.Prompts)
 	e.gen, err = NewGenerator(e.model, p.Codec, c.Workers, p.Context)
@@ -161,7 +179,10 @@ func (e *repetition) tell(v Event) {
 
 func (e *repetition) run(ctx context.Context) (*Repetition, error) {
 	out := &Repetition{Seed: e.cfg.Seed, HeldOut: len(e.heldOut)}
-	learner, err := NewLearner(LearnerConfig{Model: e.model, Parallel: e.cfg.Parallel, Optim: e.cfg.Supervise.Optim, Type: tensor.F32}, nil, e.cfg.Seed)
+	if e.teacher == nil {
+		return out, e.reinforceBase(ctx, out)
+	}
+	learner, err := e.learner()
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +210,50 @@ func (e *repetition) run(ctx context.Context) (*Repetition, error) {
 		return nil, err
 	}
 	out.MoreSeconds = time.Since(start).Seconds()
-	out.More, err = e.measure(ctx, SupervisMore, out.MoreSteps, learner.Weights)
+	more, err := e.measure(ctx, SupervisMore, out.MoreSteps, learner.Weights)
+	out.More = &more
 	return out, err
+}
+
+// learner is that of supervision, with the base's weights or fresh ones.
+func (e *repetition) learner() (*Learner, error) {
+	var src param.Source
+	if e.base != nil {
+		src = From(e.base.Weights)
+	}
+	return NewLearner(LearnerConfig{Model: e.model, Parallel: e.cfg.Parallel, Optim: e.cfg.Supervise.Optim, Rows: e.cfg.Reinforce.Rows, Longest: e.problem.Context, Machine: e.cfg.On}, src, e.cfg.Seed)
+}
+
+// reinforceBase is a repetition that begins with somebody's model, unsupervised.
+func (e *repetition) reinforceBase(ctx context.Context, out *Repetition) (err error) {
+	weights := func() (map[string][]float32, error) { return e.base.Weights, nil }
+	if e.base == nil {
+		l, err := e.learner()
+		if err != nil {
+			return err
+		}
+		w, err := l.Weights()
+		if err = errors.Join(err, l.Close()); err != nil {
+			return err
+		}
+		weights = func() (map[string][]float32, error) { return w, nil }
+	}
+	if out.Supervised, err = e.measure(ctx, Supervising, 0, weights); err != nil {
+		return err
+	}
+	w, err := weights()
+	if err == nil {
+		_, err = e.reinforce(ctx, w, out)
+	}
+	return err
+}
+
+// base opens the model to start from, if one is named.
+func (c *Config) base() (*Base, error) {
+	if c.Init == "" {
+		return nil, nil
+	}
+	return OpenBase(c.Init)
 }
 
 // reinforce runs GRPO from the supervised weights and tells how long it took; looks at the success do not count.

@@ -34,7 +34,7 @@ func Create(path, config string, args []string) (*Folder, error) {
 	if err := f.Write("config.yaml", func(w io.Writer) error { _, err := io.WriteString(w, config); return err }); err != nil {
 		return nil, err
 	}
-	if err := f.json("env.json", env); err != nil {
+	if err := f.JSON("env.json", env); err != nil {
 		return nil, err
 	}
 	var err error
@@ -50,7 +50,8 @@ func (f *Folder) Write(name string, fill func(io.Writer) error) error {
 	return nil
 }
 
-func (f *Folder) json(name string, v any) error {
+// JSON writes a value.
+func (f *Folder) JSON(name string, v any) error {
 	return f.Write(name, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -76,5 +77,5 @@ func (f *Folder) Close() error { return f.metrics.Close() }
 
 // Finish writes the result.
 func (f *Folder) Finish(v any) error {
-	return errors.Join(f.json("result.json", v), f.Close())
+	return errors.Join(f.JSON("result.json", v), f.Close())
 }

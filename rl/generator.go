@@ -120,7 +120,7 @@ func (g *Generator) Generate(ctx context.Context, d Draw) (*Drawn, error) {
 	groups := make([]*Group, len(d.Starts))
 	for i, s := range d.Starts {
 		p := s.Prompt
-		ids, err := g.codec.Encode(p.Text)
+		ids, err := g.codec.Prompt(p.Text)
 		if err != nil {
 			return nil, err
 		}

@@ -12,13 +12,14 @@ import (
 	"heddle/parallel"
 	"heddle/rl/grpo"
 	"heddle/tensor"
+	"heddle/train"
 )
 
 var small = model.Config{Layers: 1, Hidden: 8, Heads: 2, KV: 2, Head: 4, MLP: 12, Vocab: 7, Theta: 1e4, Eps: 1e-6, Tied: true, Std: 0.3}
 
 func newLearner(t testing.TB, m model.Config, l parallel.Layout, dtype tensor.DType) *Learner {
 	t.Helper()
-	out, err := NewLearner(LearnerConfig{Model: m, Parallel: l, Optim: optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Clip: 1}, Type: dtype}, nil, 3)
+	out, err := NewLearner(LearnerConfig{Model: m, Parallel: l, Optim: optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Clip: 1}, Machine: train.Machine{Type: dtype}}, nil, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func TestFailingRankEndsTheLearner(t *testing.T) {
 }
 
 func TestLayoutsThatCutCompletionsAreRefused(t *testing.T) {
-	_, err := NewLearner(LearnerConfig{Model: small, Parallel: parallel.Layout{CP: 2}, Type: tensor.F32}, nil, 1)
+	_, err := NewLearner(LearnerConfig{Model: small, Parallel: parallel.Layout{CP: 2}}, nil, 1)
 	if err == nil || !strings.Contains(err.Error(), "hint") {
 		t.Errorf("%v", err)
 	}

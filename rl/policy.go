@@ -5,7 +5,6 @@ import (
 
 	"heddle/model"
 	"heddle/rl/tasks"
-	"heddle/tensor"
 )
 
 // Policy is a model that has been taught, ready to draw from: what the study holds still.
@@ -25,7 +24,11 @@ func Teach(ctx context.Context, c Config, on func(Event)) (*Policy, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	e, err := newRepetition(c, 0, on)
+	base, err := c.base()
+	if err != nil {
+		return nil, err
+	}
+	e, err := newRepetition(c, 0, base, on)
 	if err != nil {
 		return nil, err
 	}
@@ -37,13 +40,15 @@ func Teach(ctx context.Context, c Config, on func(Event)) (*Policy, error) {
 }
 
 func (e *repetition) policy(ctx context.Context) (*Policy, error) {
-	learner, err := NewLearner(LearnerConfig{Model: e.model, Parallel: e.cfg.Parallel, Optim: e.cfg.Supervise.Optim, Type: tensor.F32}, nil, e.cfg.Seed)
+	learner, err := e.learner()
 	if err != nil {
 		return nil, err
 	}
 	defer learner.Close()
-	if _, err := e.teach(ctx, learner, span{phase: Supervising, steps: e.cfg.Supervise.Steps}); err != nil {
-		return nil, err
+	if e.teacher != nil {
+		if _, err := e.teach(ctx, learner, span{phase: Supervising, steps: e.cfg.Supervise.Steps}); err != nil {
+			return nil, err
+		}
 	}
 	p := &Policy{Problem: e.problem, Model: e.model, HeldOut: e.heldOut, cfg: e.cfg, gen: e.gen}
 	if p.Success, err = e.measure(ctx, Supervising, e.cfg.Supervise.Steps, learner.Weights); err != nil {

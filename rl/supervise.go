@@ -31,7 +31,7 @@ func (t *teacher) batch(step int) ([]row, error) {
 		index := uint64(step*t.cfg.Batch + i)
 		p := t.problem.Task.Prompt(tasks.Draw{Seed: t.seed + 1, Index: index, Level: int(index) % t.problem.Task.Levels()})
 		text := t.demo.Demonstrate(p, t.cfg.Errors, tasks.Random(t.seed, index, "demonstration"))
-		ids, err := t.problem.Codec.Encode(p.Text)
+		ids, err := t.problem.Codec.Prompt(p.Text)
 		if err != nil {
 			return nil, err
 		}

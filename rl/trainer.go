@@ -10,7 +10,6 @@ import (
 	"heddle/rl/grpo"
 	"heddle/rl/tasks"
 	"heddle/sample"
-	"heddle/tensor"
 )
 
 // Trainer reinforces a policy: a round of rollouts is drawn, judged and learned from, again and again.
@@ -34,20 +33,23 @@ type Problem struct {
 	Tokens  int // most tokens of a completion with its end
 }
 
-// NewProblem makes the task of a seed, with a codec of its own symbols.
-func NewProblem(t Task, seed uint64) (Problem, error) {
+// NewProblem makes the task of a seed. The codec is that of the base, or of the task's own symbols where there is none.
+func NewProblem(t Task, seed uint64, base *Base) (Problem, error) {
 	task, err := t.New(seed)
 	if err != nil {
 		return Problem{}, err
 	}
+	prompt, longest := task.Longest()
+	if base != nil {
+		return Problem{Task: task, Codec: base.Codec, Context: prompt + longest + 1, Tokens: longest + 1}, nil
+	}
 	if task.Alphabet() == nil {
-		return Problem{}, fmt.Errorf("rl: task %s has no alphabet of its own, so that it needs a model with a tokenizer", task.Name())
+		return Problem{}, fmt.Errorf("rl: task %s has no alphabet of its own, so that it needs a model with a tokenizer; hint: init=SmolLM2-135M-Instruct", task.Name())
 	}
 	codec, err := tasks.NewSymbols(task.Alphabet())
 	if err != nil {
 		return Problem{}, err
 	}
-	prompt, longest := task.Longest()
 	return Problem{Task: task, Codec: codec, Context: prompt + longest + 1, Tokens: longest + 1}, nil
 }
 
@@ -93,7 +95,7 @@ func NewTrainer(c *Config, p Problem, weights map[string][]float32) (*Trainer, e
 	}
 	t := &Trainer{cfg: c, problem: p}
 	start := func(src param.Source) (*Learner, error) {
-		return NewLearner(LearnerConfig{Model: m, Parallel: c.Parallel, Optim: c.Reinforce.Optim, Type: tensor.F32}, src, c.Seed)
+		return NewLearner(LearnerConfig{Model: m, Parallel: c.Parallel, Optim: c.Reinforce.Optim, Rows: c.Reinforce.Rows, Longest: p.Context, Machine: c.On}, src, c.Seed)
 	}
 	var err error
 	if t.learner, err = start(From(weights)); err != nil {

@@ -29,7 +29,7 @@ func tiny(t testing.TB, change func(*Config)) (*Trainer, Config) {
 
 func start(t testing.TB, c Config, task tasks.Task) *Trainer {
 	t.Helper()
-	p, err := NewProblem(c.Task, c.Seed)
+	p, err := NewProblem(c.Task, c.Seed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (w wrong) Verify(ctx context.Context, p tasks.Prompt, completion string) (t
 func TestRunSurvivesAFailingVerifier(t *testing.T) {
 	for how, says := range map[string]string{"panic": "verifier bug", "error": "no connection", "nan": "reward NaN", "inf": "reward +Inf"} {
 		c, _ := Preset("path", "tiny")
-		p, err := NewProblem(c.Task, c.Seed)
+		p, err := NewProblem(c.Task, c.Seed, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func (l long) Prompt(d tasks.Draw) tasks.Prompt {
 
 func TestPromptsLongerThanTheContextAreLeftOutAndCounted(t *testing.T) {
 	c, _ := Preset("path", "tiny")
-	p, err := NewProblem(c.Task, c.Seed)
+	p, err := NewProblem(c.Task, c.Seed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"heddle/rl/tasks"
-	"heddle/tensor"
 )
 
 // Ways are all completions that succeed at a prompt, with their end, and the log-probabilities that a policy gives their tokens.
@@ -22,7 +21,7 @@ func (p *Policy) Ways(prompts []tasks.Prompt) ([]*Ways, error) {
 	if !ok {
 		return make([]*Ways, len(prompts)), nil
 	}
-	l, err := NewLearner(LearnerConfig{Model: p.Model, Parallel: p.cfg.Parallel, Optim: p.cfg.Supervise.Optim, Rows: 256, Type: tensor.F32}, From(p.Weights), 0)
+	l, err := NewLearner(LearnerConfig{Model: p.Model, Parallel: p.cfg.Parallel, Optim: p.cfg.Supervise.Optim, Rows: 256}, From(p.Weights), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +33,7 @@ func (p *Policy) Ways(prompts []tasks.Prompt) ([]*Ways, error) {
 		if len(texts) == 0 || len(texts) > mostWays {
 			continue
 		}
-		ids, err := p.Problem.Codec.Encode(q.Text)
+		ids, err := p.Problem.Codec.Prompt(q.Text)
 		if err != nil {
 			return nil, err
 		}

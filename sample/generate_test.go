@@ -257,6 +257,19 @@ func TestGreedyTakesTheFirstOfEquals(t *testing.T) {
 	}
 }
 
+func TestCandidatesOfEqualProbabilityComeById(t *testing.T) {
+	f := newFake(9, 100)
+	f.row = func([]int32) []float32 { return []float32{1, 1, 3, 1, 3, 1, 1, 3, 1} }
+	seqs, _ := generate(t, f, sample.Options{MaxTokens: 1, Top: 9}, sample.Prompt{IDs: []int32{0}, Streams: []uint64{0}})
+	var ids []int32
+	for _, c := range seqs[0].Tokens[0].Top {
+		ids = append(ids, c.ID)
+	}
+	if !slices.Equal(ids, []int32{2, 4, 7, 0, 1, 3, 5, 6, 8}) {
+		t.Errorf("candidates %v", ids)
+	}
+}
+
 func TestEndsSayWhy(t *testing.T) {
 	for _, c := range []struct {
 		o    sample.Options

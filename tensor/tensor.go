@@ -99,7 +99,7 @@ func (t Tensor) As(letters string, dims []int, offset int) Tensor {
 		panic(fmt.Sprintf("tensor: view %s%v at %d of %s%v", letters, dims, offset, t.Letters, t.Dims))
 	}
 	v.Mem.At += offset * t.Type.Size()
-	if t.Mem.Ptr != nil {
+	if t.Mem.Ptr != nil && v.Elems() > 0 { // an empty view at the end would point behind the memory
 		v.Mem.Ptr = unsafe.Add(t.Mem.Ptr, offset*t.Type.Size())
 	}
 	return v

@@ -286,3 +286,30 @@ func TestChangedRunIsRefusedByField(t *testing.T) {
 		}
 	}
 }
+
+// One byte of the text changed in place, sizes as before: the data is not that of the checkpoint.
+func TestChangedTextIsRefused(t *testing.T) {
+	text := corpus(t)
+	root := t.TempDir()
+	if _, err := run(t, tiny(t, text, layouts[0]), atomicfile.OS{}, root, 3); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(text, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := checkpoint.Latest(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	err = tiny(t, text, layouts[0]).Resume(c, nil, t.Logf)
+	d, ok := errors.AsType[*checkpoint.Difference](err)
+	if !ok || !slices.ContainsFunc(d.Fields, func(f checkpoint.Field) bool { return f.Name == "data" }) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -223,6 +223,7 @@ func (w *worker) train(batches <-chan fed) error {
 		if !ok {
 			break
 		}
+		w.Dev.Step = step
 		if err := w.watch(step - w.first); err != nil {
 			return &StepError{Step: step, Err: err}
 		}

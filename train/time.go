@@ -11,7 +11,8 @@ import (
 // Timing is what steps on random tokens took.
 type Timing struct {
 	Steps  []time.Duration // each with its wait for the loss
-	Start  time.Duration   // from the call to the end of the first step
+	Ready  time.Duration   // from the call until the weights are there
+	Start  time.Duration   // to the end of the first step
 	Losses []float64
 	Memory []compute.Memory // by rank
 }
@@ -37,6 +38,9 @@ func Time(c Config, on Machine, steps int, watch func(step int)) (*Timing, error
 			t, err := newTrainer(r, c, s)
 			if err != nil {
 				return err
+			}
+			if r.Index == 0 {
+				out.Ready = time.Since(began)
 			}
 			for i := range steps {
 				if on.Dry && i > 0 {

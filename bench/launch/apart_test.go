@@ -81,7 +81,7 @@ func result(t *testing.T) *Result {
 	early.Hole.Median -= 1.9
 	plain.Live, early.Live = plain.Timeline, early.Timeline
 	return &Result{Sizes: []Size{{N: 256, Config: "c", Ways: []Way{{Name: "handle", Stamped: &plain}, {Name: "handle-pdl", Stamped: &early}, {Name: "naive"}},
-		Controls: []Control{{"no kernel waits", 8, 7, 99}}, Peers: []Peer{{Name: "torch eager"}}}}, Host: []Host{{Name: "c"}}}
+		Controls: []Control{{Name: "no kernel waits", Bursts: 8, Caught: 7, Wrong: 99}}, Peers: []Peer{{Name: "torch eager"}}}}, Host: []Host{{Name: "c"}}}
 }
 
 func TestGainIsSplitIntoBodiesGapsAndHole(t *testing.T) {

@@ -182,12 +182,14 @@ func (s *session) hostSides(e *empty) ([]side, error) {
 		x := func(i int) signature.Tensor { return signature.Packed(at(first+i).Device, num.BF16, n, n) }
 		return &emptyArgs{x(0), x(1), x(2)}
 	}
+	far := tensors(0)
+	next := func(at uint64) uint64 { return uint64(block) + (at-uint64(block)+256)%(1<<19) }
 	alone, err := e.handle(nil, false)
 	if err != nil {
 		return nil, err
 	}
 	sets := [2]*emptyArgs{tensors(0), tensors(3)}
-	all := []side{{name: "own", doc: "our side alone: checked and packed, other tensors every time, the driver left out", launch: func(i int) error { return alone.Launch(s.stream, sets[i&1]) }}}
+	all := []side{{name: "own", doc: "our side alone: two sets of tensors in turn, the driver left out", launch: func(i int) error { return alone.Launch(s.stream, sets[i&1]) }}}
 	for _, pdl := range []bool{false, true} {
 		suffix := map[bool]string{true: "-pdl"}[pdl]
 		l, args, err := e.launch(n, at(0), at(1), at(2))
@@ -206,7 +208,11 @@ func (s *session) hostSides(e *empty) ([]side, error) {
 		all = append(all,
 			side{name: "prepared" + suffix, doc: "a launch laid out once", launch: func(int) error { return p.Launch(s.stream) }},
 			side{name: "handle" + suffix, doc: "a compiled handle, the same tensors every time: checked, nothing to move", launch: func(int) error { return h.Launch(s.stream, sets[0]) }},
-			side{name: "moved" + suffix, doc: "a compiled handle, other tensors every time: checked, three tensor maps moved", launch: func(i int) error { return h.Launch(s.stream, sets[i&1]) }},
+			side{name: "turns" + suffix, doc: "a compiled handle, two sets of tensors in turn: checked and found", launch: func(i int) error { return h.Launch(s.stream, sets[i&1]) }},
+			side{name: "moved" + suffix, doc: "a compiled handle, tensors where they never were: checked, three tensor maps moved", launch: func(int) error {
+				far.A.Addr, far.B.Addr, far.D.Addr = next(far.A.Addr), next(far.B.Addr), next(far.D.Addr)
+				return h.Launch(s.stream, far)
+			}},
 			side{name: "naive" + suffix, doc: "launch description, three tensor maps and driver structs anew", launch: func(int) error {
 				l, args, err := e.launch(n, at(0), at(1), at(2))
 				if err != nil {

@@ -286,7 +286,7 @@ func (s *session) controls(c gemm.Config, m *memory, k *checker) ([]Control, err
 		if err := u.queue(); err != nil {
 			return nil, err
 		}
-		ctl := Control{Name: w.name}
+		ctl := Control{Name: w.name, Must: w.waits == noneWaits}
 		for range 8 {
 			wrong, err := k.wrong(u)
 			if err != nil {

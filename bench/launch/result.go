@@ -76,6 +76,7 @@ type Stamped struct {
 // Control is a build that is wrong on purpose: the check must notice.
 type Control struct {
 	Name   string `json:"name"`
+	Must   bool   `json:"must"` // be caught; the other comes out right now and then, where kernels are short
 	Bursts int    `json:"bursts"`
 	Caught int    `json:"caught"`
 	Wrong  int    `json:"wrong_words"` // in all

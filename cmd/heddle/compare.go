@@ -39,8 +39,8 @@ heddle compare --dry --model ./Qwen3-8B/config.json --seq 8192 --schemes megatro
 
 The reference is one rank in float64 with the same weights and batch. Exits with 5 where a gradient is further from it than
 1e-12 (f64) or 1e-4 (f32), where bytes or kept activations are not those of the closed forms in parity/formula, where a dry
-run has other calls or memory, or where the peak does not fall from recomputation none over selective to full, and with smaller
-micro-batches.`
+run has other calls or memory, or where what is kept does not fall from recomputation none over selective to full and with smaller
+micro-batches, or the peak rises.`
 }
 
 func (c *compareCmd) Run(ctx context.Context, env *cli.Env) error {

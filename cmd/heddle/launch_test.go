@@ -16,7 +16,7 @@ func launched(t *testing.T, caught int) string {
 	t.Helper()
 	end := launch.Times{Begin: 1, Wait: 2, End: 3}
 	r := launch.Result{Sizes: []launch.Size{{N: 256, Ways: []launch.Way{{Name: "handle", Stamped: &launch.Stamped{Timeline: [5]launch.Times{{}, end, end, end, end}}}},
-		Controls: []launch.Control{{Name: "no kernel waits", Bursts: 8, Caught: caught}}}}}
+		Controls: []launch.Control{{Name: "no kernel waits", Must: true, Bursts: 8, Caught: caught}}}}}
 	path := filepath.Join(t.TempDir(), "r.json")
 	if err := r.Write(path); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/cli"
 	"heddle/rl"
+	"heddle/train"
 )
 
 type rlCmd struct {
@@ -23,9 +24,11 @@ type rlCmd struct {
 // rlConfig is what the verbs of rl share.
 type rlConfig struct {
 	Args        []string `arg:"" optional:"" help:"A config.yaml, then key=value overrides; --print-config lists the keys."`
-	Task        string   `default:"path" help:"path, mul, countdown, add, or external with task.file and task.command."`
-	Preset      string   `default:"quick" help:"quick: minutes on two cores. tiny: seconds."`
+	Task        string   `default:"path" help:"path, mul, countdown, add, arithmetic, or external with task.file and task.command."`
+	Preset      string   `default:"quick" help:"quick: minutes on two cores. tiny: seconds. text: for a model with a tokenizer, init=FOLDER."`
 	Seeds       int      `help:"Repetitions."`
+	Device      string   `default:"cpu" help:"What learns: cpu, cuda or cuda:1. Rollouts are drawn on the CPU."`
+	DType       string   `name:"dtype" enum:"f32,bf16" default:"f32" help:"Of weights and activations in learning: f32, or bf16 on a GPU."`
 	Out         string   `help:"The run's folder. Default: runs/rl- and the time."`
 	PrintConfig bool     `help:"Print the effective configuration with the origin of each value, and stop."`
 }
@@ -50,7 +53,38 @@ func (c *rlConfig) load() (rl.Config, cli.Origins, error) {
 	if c.Out != "" {
 		cfg.Out, from["out"] = c.Out, "--out"
 	}
-	return cfg, from, cfg.Check()
+	if err := cfg.Check(); err != nil {
+		return cfg, from, err
+	}
+	task, err := cfg.Task.New(cfg.Seed) // before the run has a folder
+	switch {
+	case err != nil:
+		return cfg, from, err
+	case cfg.Init != "":
+		_, err = os.Stat(cfg.Init)
+	case task.Alphabet() == nil:
+		err = fmt.Errorf("rl: task %s is text, which needs a model with a tokenizer; hint: init=FOLDER", task.Name())
+	}
+	return cfg, from, err
+}
+
+// machine gives the configuration what it learns on. Each learner opens the card anew, in the goroutine that plans and reserves its memory: the driver binds a card
+// to the thread that opened it.
+func (c *rlConfig) machine(cfg *rl.Config) error {
+	on, card, err := onDevice(c.Device, dtypeOf(c.DType))
+	if err != nil {
+		return err
+	}
+	if cfg.On = on; card != nil {
+		cfg.On.Fleet = func(ranks int) (train.Fleet, error) {
+			own, _, err := onDevice(c.Device, on.Type)
+			if err != nil {
+				return nil, err
+			}
+			return own.Fleet(ranks)
+		}
+	}
+	return nil
 }
 
 type rlTrainCmd struct {
@@ -66,6 +100,8 @@ heddle rl train --task path supervise.errors=0 supervise.steps=150
     gains as much
 heddle rl train --task path staleness.ahead=2 reinforce.loss.importance_cap=2
     generation two rounds ahead of learning
+heddle rl train --task arithmetic --preset text init=SmolLM2-135M-Instruct --device cuda --dtype bf16
+    reinforces somebody's model on sums in words; rollouts are drawn on the CPU
 heddle rl train --task add --preset tiny reinforce.loss.objective=cispo
     a smoke test of another objective`
 }
@@ -77,6 +113,9 @@ func (c *rlTrainCmd) Run(ctx context.Context, env *cli.Env) error {
 	}
 	if c.PrintConfig {
 		return env.Emit(cfg, func(w io.Writer) { io.WriteString(w, cli.PrintConfig(cfg, from)) })
+	}
+	if err := c.machine(&cfg); err != nil {
+		return err
 	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", "rl-"+time.Now().Format("20060102-150405"))
@@ -173,12 +212,20 @@ func (p *rlPrinter) pace(e rl.Event) string {
 
 func printRL(w io.Writer, r *rl.Result, cfg rl.Config) {
 	fmt.Fprintf(w, "\nsuccess on held-out prompts, completions drawn at temperature 1\n")
-	fmt.Fprintf(w, "%-8s %12s %18s %8s\n", "seed", "supervised", "supervised further", "GRPO")
-	for _, x := range r.Each {
-		fmt.Fprintf(w, "%-8d %11.1f%% %17.1f%% %7.1f%%\n", x.Seed, 100*x.Supervised, 100*x.More, 100*x.GRPO)
+	fmt.Fprintf(w, "%-8s %12s %18s %8s\n", "seed", "before", "supervised further", "GRPO")
+	more := func(x *float64) string {
+		if x == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f%%", 100**x)
 	}
-	fmt.Fprintf(w, "%-8s %11.1f%% %17.1f%% %7.1f%%\n", "mean", 100*r.Supervised, 100*r.More, 100*r.GRPO)
-	fmt.Fprintf(w, "\nGRPO over supervised: %+.1f points (95 %% interval %+.1f to %+.1f over %d seeds)\n", 100*r.Gain, 100*r.GainLow, 100*r.GainHigh, r.Seeds)
-	fmt.Fprintf(w, "GRPO over as much time of further supervision: %+.1f points (%+.1f to %+.1f)\n", 100*r.OverMore, 100*r.OverLow, 100*r.OverHigh)
+	for _, x := range r.Each {
+		fmt.Fprintf(w, "%-8d %11.1f%% %18s %7.1f%%\n", x.Seed, 100*x.Supervised, more(x.More), 100*x.GRPO)
+	}
+	fmt.Fprintf(w, "%-8s %11.1f%% %18s %7.1f%%\n", "mean", 100*r.Supervised, more(r.More), 100*r.GRPO)
+	fmt.Fprintf(w, "\nGRPO over the policy before it: %+.1f points (95 %% interval %+.1f to %+.1f over %d seeds)\n", 100*r.Gain, 100*r.GainLow, 100*r.GainHigh, r.Seeds)
+	if r.More != nil {
+		fmt.Fprintf(w, "GRPO over as much time of further supervision: %+.1f points (%+.1f to %+.1f)\n", 100*r.OverMore, 100*r.OverLow, 100*r.OverHigh)
+	}
 	fmt.Fprintf(w, "%.0f s in all; %s: config.yaml env.json metrics.jsonl result.json\n", r.Seconds, cfg.Out)
 }

@@ -37,6 +37,9 @@ func (c *rlRolloutsCmd) Run(ctx context.Context, env *cli.Env) error {
 	if c.Prompts < 1 || c.Group < 1 {
 		return cli.Exitf(cli.Usage, "rl: --prompts %d and --group %d, want 1 or more", c.Prompts, c.Group)
 	}
+	if err := c.machine(&cfg); err != nil {
+		return err
+	}
 	cfg.Eval.Prompts, cfg.Eval.Samples, cfg.Seeds = c.Prompts, c.Group, 1
 	p := &rlPrinter{env: env, start: time.Now(), cfg: cfg}
 	policy, err := rl.Teach(ctx, cfg, p.event)

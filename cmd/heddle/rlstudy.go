@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 type rlStudyCmd struct {
 	rlConfig
 	Group       int     `default:"16" help:"Rollouts of each prompt."`
+	Policies    int     `default:"1" help:"Taught policies of different seeds that are studied as one."`
 	Window      int     `default:"4" help:"Tokens that VIX-like features look back over."`
 	FalseAlarms float64 `default:"0.1" help:"Share of successes that a trigger may fire on."`
 	Bootstrap   int     `default:"1000" help:"Resamples of the prompts."`
@@ -58,8 +60,14 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 	if err := s.Check(); err != nil {
 		return cli.Exit(cli.Invalid, err)
 	}
+	if c.Policies < 1 || c.Policies > 1000 {
+		return cli.Exitf(cli.Invalid, "rl: --policies %d, want 1 to 1000", c.Policies)
+	}
 	if c.Train && c.TrainTokens < 1 {
 		return cli.Exitf(cli.Invalid, "rl: --train-tokens %d, want 1 or more", c.TrainTokens)
+	}
+	if err := c.machine(&cfg); err != nil {
+		return err
 	}
 	if cfg.Out == "" {
 		cfg.Out = filepath.Join("runs", "study-"+time.Now().Format("20060102-150405"))
@@ -70,50 +78,82 @@ func (c *rlStudyCmd) Run(ctx context.Context, env *cli.Env) error {
 	}
 	start := time.Now()
 	p := &rlPrinter{env: env, start: start, cfg: cfg}
-	policy, err := rl.Teach(ctx, cfg, p.event)
-	p.end()
-	if err != nil {
-		return stoppedOr(ctx, err)
-	}
-	defer policy.Close()
-	taught := policy.Weights
-	res, err := study.Run(ctx, s, study.Of(policy), p.talk)
-	if err == nil && c.Train {
-		if err = policy.Use(taught, 0); err == nil { // the study has reinforced it since
-			res.Training, err = c.train(ctx, cfg, s, policy, p)
-			res.Conclude()
-		}
+	policies, err := c.teach(ctx, cfg, c.Policies, p)
+	for _, one := range policies {
+		defer one.Close()
 	}
 	if err != nil {
 		return stoppedOr(ctx, err)
 	}
-	res.Seconds = time.Since(start).Seconds()
-	command := "heddle " + strings.Join(os.Args[1:], " ")
-	if err := folder.Write("report.html", func(w io.Writer) error { return res.WriteHTML(w, command) }); err != nil {
+	taught := make([]map[string][]float32, len(policies))
+	for i, one := range policies {
+		taught[i] = one.Weights
+	}
+	res, err := study.Run(ctx, s, study.Pool(policies...), p.talk)
+	if err != nil {
+		return stoppedOr(ctx, err)
+	}
+	save := func() error {
+		res.Seconds = time.Since(start).Seconds()
+		command := "heddle " + strings.Join(os.Args[1:], " ")
+		return errors.Join(folder.Write("report.html", func(w io.Writer) error { return res.WriteHTML(w, command) }), folder.JSON("result.json", res))
+	}
+	if err := save(); err != nil { // before the long part
 		return err
 	}
-	if err := folder.Finish(res); err != nil {
+	if c.Train {
+		for i, one := range policies { // the study has reinforced them since
+			err = errors.Join(err, one.Use(taught[i], 0))
+		}
+		if err == nil {
+			res.Training, err = c.train(ctx, cfg, s, policies, p)
+		}
+		if err != nil {
+			return stoppedOr(ctx, err)
+		}
+		res.Conclude()
+	}
+	if err := errors.Join(save(), folder.Close()); err != nil {
 		return err
 	}
 	return env.Emit(res, func(w io.Writer) { printStudy(w, res, cfg.Out) })
 }
 
-// train is the second phase, over the seeds of the configuration; the first policy is there.
-func (c *rlStudyCmd) train(ctx context.Context, cfg rl.Config, s study.Config, first *rl.Policy, p *rlPrinter) (*study.Training, error) {
+// teach makes policies of the first n seeds.
+func (c *rlStudyCmd) teach(ctx context.Context, cfg rl.Config, n int, p *rlPrinter) (out []*rl.Policy, err error) {
+	p.cfg.Seeds = n
+	for i := range n {
+		next := cfg
+		next.Seed += uint64(i) * 1000
+		one, err := rl.Teach(ctx, next, p.event)
+		p.end()
+		if err != nil {
+			return out, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// train is the second phase, over the seeds of the configuration; the first policies are there.
+func (c *rlStudyCmd) train(ctx context.Context, cfg rl.Config, s study.Config, have []*rl.Policy, p *rlPrinter) (*study.Training, error) {
 	out := &study.Training{Tokens: c.TrainTokens}
 	for i := range cfg.Seeds {
-		policy := first
-		if i > 0 {
-			next := cfg
-			next.Seed += uint64(i) * 1000
-			var err error
-			if policy, err = rl.Teach(ctx, next, p.event); err != nil {
+		if i < len(have) {
+			if err := out.Train(ctx, s, have[i], p.talk); err != nil {
 				return nil, err
 			}
-			p.end()
-			defer policy.Close()
+			continue
 		}
-		if err := out.Train(ctx, s, policy, p.talk); err != nil {
+		next := cfg
+		next.Seed += uint64(i) * 1000
+		more, err := c.teach(ctx, next, 1, p)
+		if err != nil {
+			return nil, err
+		}
+		err = out.Train(ctx, s, more[0], p.talk)
+		more[0].Close()
+		if err != nil {
 			return nil, err
 		}
 	}

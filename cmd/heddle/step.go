@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"heddle/compute/gpu"
@@ -41,6 +43,8 @@ by half, over 989 TFLOP/s, an H200's dense bf16.`
 
 // stepReport is what steps took.
 type stepReport struct {
+	Command    string           `json:"command"`
+	Date       string           `json:"date"`
 	Model      model.Config     `json:"model"`
 	Scheme     string           `json:"scheme"`
 	Device     string           `json:"device"`
@@ -52,6 +56,7 @@ type stepReport struct {
 	StepsMS    []float64        `json:"steps_ms"`
 	Rate       float64          `json:"tok_s"`
 	MFU        float64          `json:"mfu,omitempty"` // of a GPU
+	ReadyS     float64          `json:"ready_s"`       // until the weights are there
 	StartS     float64          `json:"start_s"`       // to the end of the first step
 	Losses     []float64        `json:"losses"`
 	Memory     train.Memory     `json:"memory"`
@@ -120,7 +125,7 @@ func (c *stepCmd) config() (train.Config, error) {
 
 func (c *stepCmd) report(cfg train.Config, t *train.Timing) *stepReport {
 	m := cfg.Model
-	r := &stepReport{Model: m, Scheme: c.Scheme, Device: c.Device, DType: c.DType, Batch: c.Batch, Seq: c.Seq, StartS: t.Start.Seconds(), Losses: t.Losses, Memory: train.MemoryOf(t.Memory)}
+	r := &stepReport{Command: "heddle " + strings.Join(os.Args[1:], " "), Date: time.Now().UTC().Format(time.RFC3339), Model: m, Scheme: c.Scheme, Device: c.Device, DType: c.DType, Batch: c.Batch, Seq: c.Seq, ReadyS: t.Ready.Seconds(), StartS: t.Start.Seconds(), Losses: t.Losses, Memory: train.MemoryOf(t.Memory)}
 	if s, err := cfg.Check(); err == nil {
 		for _, row := range m.Table(s) {
 			r.Parameters += row.Elems()
@@ -145,7 +150,7 @@ func (r *stepReport) print(w io.Writer) {
 	if r.MFU > 0 {
 		fmt.Fprintf(w, ", MFU %.1f %%", 100*r.MFU)
 	}
-	fmt.Fprintf(w, "; first step ended after %.1f s; loss %.4f → %.4f\n", r.StartS, r.Losses[0], r.Losses[len(r.Losses)-1])
+	fmt.Fprintf(w, "; weights after %.1f s, first step after %.1f s; loss %.4f → %.4f\n", r.ReadyS, r.StartS, r.Losses[0], r.Losses[len(r.Losses)-1])
 	printMemory(w, r.Memory)
 	all := time.Duration(0)
 	for _, k := range r.Kernels {

@@ -54,7 +54,7 @@ func (c *tileDepthCmd) Run(env *cli.Env) error {
 
 type tileEpilogueCmd struct {
 	gemmTile
-	Element string `default:"37,70" help:"Row and column in the CTA's tile."`
+	Element string `default:"37,70" aliases:"at" help:"Row and column in the CTA's tile."`
 	pictured
 }
 

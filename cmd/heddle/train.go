@@ -84,7 +84,11 @@ func (c *trainCmd) Run(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if job.Fleet = on.Fleet; card != nil {
+	job.Fleet = on.Fleet
+	if err := job.Fits(); err != nil {
+		return cli.Exit(cli.Invalid, err)
+	}
+	if card != nil {
 		p.talk("computing on %s\n", card.Device.Name)
 		if cfg.TraceSteps > 0 && c.Trace > 0 { // libcupti makes launches dearer from its start on, so it is asked for
 			card.Timeline = timeline.Open(card.Device, 0, findCUPTI(""))

@@ -32,7 +32,7 @@ The rule: an error is max|a−b| ÷ max|b| of a tensor. Logits, loss, gradients 
 their norm within 2e-6 (f32: 1e-5); weights after three steps within 5e-6 (f32:
 2e-5) where the first gradient is at least 1e-5 of the model's largest, within
 1e-3 absolute elsewhere. In bf16, whose roundings are 4e-3, within 8e-2, weights
-within 8e-3. Exits with 5 where an answer is beyond it.`
+within 6e-2. Exits with 5 where an answer is beyond it.`
 }
 
 func (c *verifyCmd) Run(env *cli.Env) error {

@@ -27,9 +27,16 @@ func (r *ropeTable[T]) reach(n int, rope compute.Rope, half int) {
 	if rope.Back = false; r.rope != rope || r.half != half {
 		*r = ropeTable[T]{rope: rope, half: half}
 	}
+	if n <= len(r.cos)/half {
+		return
+	}
+	turn := make([]float64, half) // from one position to the next
+	for j := range turn {
+		turn[j] = rope.Frequency(j, 2*half)
+	}
 	for p := len(r.cos) / half; p < n; p++ {
-		for j := range half {
-			sin, cos := math.Sincos(float64(p) * rope.Frequency(j, 2*half))
+		for _, angle := range turn {
+			sin, cos := math.Sincos(float64(p) * angle)
 			r.cos, r.sin = append(r.cos, T(cos)), append(r.sin, T(sin))
 		}
 	}
@@ -56,6 +63,28 @@ func (l *Leaf[T]) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 			}
 		}
 	})
+}
+
+// NormRope is Norm, and Rope in place.
+func (l *Leaf[T]) NormRope(y, rstd, x, w, pos tensor.Tensor, eps float64, r compute.Rope) {
+	l.Norm(y, rstd, x, w, eps)
+	l.Rope(y, y, pos, r)
+}
+
+// NormRopeAgain is NormAgain, and Rope in place.
+func (l *Leaf[T]) NormRopeAgain(y, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
+	l.NormAgain(y, x, rstd, w)
+	l.Rope(y, y, pos, r)
+}
+
+// NormRopeBack is Rope the other way, aside, and NormBack.
+func (l *Leaf[T]) NormRopeBack(dx, dw, dy, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
+	r.Back = !r.Back
+	back := dy
+	back.Mem = l.Alloc(dy.Bytes())
+	l.Rope(back, dy, pos, r)
+	l.NormBack(dx, dw, back, x, rstd, w)
+	l.Free(back.Mem, dy.Bytes())
 }
 
 // shape is attention's shape of q [B, S, G, R, D] and k [B, S, G, D] at the positions, [S] or, within documents, [B, S].

@@ -168,6 +168,12 @@ func (l *Leaf[T]) GELUBack(dx, dy, x tensor.Tensor) {
 	l.spread(len(out), 1, func(lo, hi int) { vec.GELUBackward(out[lo:hi], g[lo:hi], in[lo:hi]) })
 }
 
+// NormBackAdd is NormBack, then Add.
+func (l *Leaf[T]) NormBackAdd(dx, dw, dy, x, rstd, w, around tensor.Tensor) {
+	l.NormBack(dx, dw, dy, x, rstd, w)
+	l.Add(dx, around, dx)
+}
+
 // SwiGLU is silu(gate)·up.
 func (l *Leaf[T]) SwiGLU(y, gate, up tensor.Tensor) {
 	out, g, u := data[T](y), data[T](gate), data[T](up)

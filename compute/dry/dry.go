@@ -25,6 +25,10 @@ func (Leaf) BiasBack(_, _ tensor.Tensor)                                        
 func (Leaf) GELU(_, _ tensor.Tensor)                                            {}
 func (Leaf) GELUBack(_, _, _ tensor.Tensor)                                     {}
 func (Leaf) Rope(_, _, _ tensor.Tensor, _ compute.Rope)                         {}
+func (Leaf) NormBackAdd(_, _, _, _, _, _, _ tensor.Tensor)                      {}
+func (Leaf) NormRope(_, _, _, _, _ tensor.Tensor, _ float64, _ compute.Rope)    {}
+func (Leaf) NormRopeAgain(_, _, _, _, _ tensor.Tensor, _ compute.Rope)          {}
+func (Leaf) NormRopeBack(_, _, _, _, _, _, _ tensor.Tensor, _ compute.Rope)     {}
 func (Leaf) SwiGLU(_, _, _ tensor.Tensor)                                       {}
 func (Leaf) SwiGLUBack(_, _, _, _, _ tensor.Tensor)                             {}
 func (Leaf) Attention(_, _, _, _, _, _ tensor.Tensor)                           {}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -88,7 +89,18 @@ type Queue struct {
 	rank   int
 	stream *cuda.Stream
 	point  uint32
+	known  map[*ptx.Entry]map[string]ready
+	key    []byte
 }
+
+// ready is a launch that was laid out before: a program makes the same ones in every step, but for numbers such as the learning rate.
+type ready struct {
+	launch *cuda.Prepared
+	args   *cuda.Args
+}
+
+// mostReady bounds the launches of one kernel that are kept.
+const mostReady = 4096
 
 var _ Machine = (*Queue)(nil)
 
@@ -98,7 +110,7 @@ func (c *Card) Queue(rank int) (*Queue, error) {
 		return nil, err
 	}
 	s, err := c.Device.NewStream()
-	return &Queue{card: c, rank: rank, stream: s}, err
+	return &Queue{card: c, rank: rank, stream: s, known: map[*ptx.Entry]map[string]ready{}}, err
 }
 
 // Close ends the stream once its work is done.
@@ -119,14 +131,63 @@ func (q *Queue) SMs() int { return q.card.Device.SMs }
 func (q *Queue) ptr(at int) cuda.Ptr { return cuda.Ptr(q.card.arena.Device) + cuda.Ptr(at) }
 
 // Launch queues a kernel.
-func (q *Queue) Launch(m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
-	q.card.mu.Lock()
-	p, err := q.card.runner.Prepare(m, l, a)
-	q.card.mu.Unlock()
+func (q *Queue) Launch(label string, m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
+	r, err := q.ready(m, l, a)
 	if err != nil {
 		return err
 	}
-	return q.card.Profile.span(q, l.Entry, func() error { return p.Launch(q.stream) })
+	return q.card.Profile.span(q, label, func() error { return r.launch.Launch(q.stream) })
+}
+
+// ready finds the launch among the known ones, or lays it out.
+func (q *Queue) ready(m *ptx.Module, l ptx.Launch, a *ptx.Args) (ready, error) {
+	e := m.Entry(l.Entry)
+	all := q.known[e]
+	if all == nil || len(all) >= mostReady {
+		all = map[string]ready{}
+		q.known[e] = all
+	}
+	q.identify(l, a)
+	r, ok := all[string(q.key)]
+	if ok {
+		for i := range a.Len() {
+			if v := a.At(i); v.Kind == ptx.KindF32 {
+				r.args.Set(i, v.Bits)
+			}
+		}
+		return r, nil
+	}
+	q.card.mu.Lock()
+	defer q.card.mu.Unlock()
+	var err error
+	if r.launch, r.args, err = q.card.runner.PrepareArgs(m, l, a); err == nil {
+		all[string(q.key)] = r
+	}
+	return r, err
+}
+
+// identify sets key to all that tells launches of a kernel apart, save float32 arguments.
+func (q *Queue) identify(l ptx.Launch, a *ptx.Args) {
+	word := func(v int) { q.key = binary.LittleEndian.AppendUint64(q.key, uint64(v)) }
+	q.key = q.key[:0]
+	word(l.Grid.X)
+	for i := range a.Len() {
+		v := a.At(i)
+		switch {
+		case v.Kind == ptx.KindF32:
+		case v.Map != nil:
+			word(int(v.Map.Buffer.Device) + v.Map.Offset)
+			for _, sizes := range [][]int{v.Map.Dims, v.Map.Strides, v.Map.Box} {
+				for _, n := range sizes {
+					word(n)
+				}
+			}
+		case v.Buffer != nil:
+			word(int(v.Buffer.Device) + v.Offset)
+		default:
+			word(int(v.Bits))
+		}
+	}
 }
 
 // Zero queues a memset.

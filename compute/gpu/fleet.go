@@ -30,7 +30,7 @@ func OnRunner(run ptx.Runner, sms, ranks int) *Fleet {
 
 // Plan is the leaf on which a rank finds out what it needs.
 func (f *Fleet) Plan(rank int) *Leaf {
-	f.plans[rank] = NewPlan(f.sms)
+	f.plans[rank] = NewPlan(f.sms, f.kernels)
 	return f.plans[rank]
 }
 

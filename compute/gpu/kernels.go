@@ -27,8 +27,16 @@ type Kernels struct {
 	columns   map[row.ColumnsConfig]*row.Columns
 	shift     map[row.ShiftConfig]*row.Shift
 	attention map[attention.Config]*attention.Simple
+	fast      map[attention.FastConfig]*attention.Fast
 	gemm      map[gemm.Config]*gemm.Gemm
+	choice    map[product]gemm.Config // choosing takes a millisecond
 	plain     map[gemm.PlainConfig]*gemm.Plain
+}
+
+// product is what a GEMM's configuration is chosen for.
+type product struct {
+	m, n, k int
+	like    gemm.Config
 }
 
 type elemKey struct {
@@ -48,8 +56,8 @@ func NewKernels() *Kernels {
 		elem: map[elemKey]*elem.Map{}, rope: map[elem.RopeConfig]*elem.Rope{}, box: map[elem.BoxConfig]*elem.Box{},
 		norm: map[row.NormConfig]*row.Norm{}, normBack: map[row.NormBackConfig]*row.NormBack{}, dot: map[rowKey]*row.Dot{},
 		embed: map[rowKey]*row.Embed{}, embedBack: map[rowKey]*row.EmbedBack{}, loss: map[row.LossConfig]*row.Loss{},
-		reduce: map[row.ReduceConfig]*row.Reduce{}, columns: map[row.ColumnsConfig]*row.Columns{}, shift: map[row.ShiftConfig]*row.Shift{}, attention: map[attention.Config]*attention.Simple{},
-		gemm: map[gemm.Config]*gemm.Gemm{}, plain: map[gemm.PlainConfig]*gemm.Plain{},
+		reduce: map[row.ReduceConfig]*row.Reduce{}, columns: map[row.ColumnsConfig]*row.Columns{}, shift: map[row.ShiftConfig]*row.Shift{}, attention: map[attention.Config]*attention.Simple{}, fast: map[attention.FastConfig]*attention.Fast{},
+		gemm: map[gemm.Config]*gemm.Gemm{}, choice: map[product]gemm.Config{}, plain: map[gemm.PlainConfig]*gemm.Plain{},
 	}
 }
 

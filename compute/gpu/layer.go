@@ -83,22 +83,36 @@ func (l *Leaf) norm(op string, c row.NormConfig, o row.NormOperands, y, x, rstd,
 
 // NormBack is row.NormBack, and row.Columns over its partial sums of the weights' gradient.
 func (l *Leaf) NormBack(dx, dw, dy, x, rstd, w tensor.Tensor) {
+	l.normBack("norm back", row.NormBackConfig{}, row.NormBackOperands{}, dx, dw, dy, x, rstd, w)
+}
+
+// NormBackAdd is row.NormBack with Plus.
+func (l *Leaf) NormBackAdd(dx, dw, dy, x, rstd, w, around tensor.Tensor) {
+	if !wide(around) { // the kernel's accesses are all of one width
+		l.NormBack(dx, dw, dy, x, rstd, w)
+		l.Add(dx, around, dx)
+		return
+	}
+	l.normBack("norm back add", row.NormBackConfig{Plus: true}, row.NormBackOperands{Plus: l.at(around)}, dx, dw, dy, x, rstd, w)
+}
+
+func (l *Leaf) normBack(op string, c row.NormBackConfig, o row.NormBackOperands, dx, dw, dy, x, rstd, w tensor.Tensor) {
 	rows, cols := rowsOf(x)
 	if rows == 0 {
 		return
 	}
-	c := row.NormBackConfig{Cols: cols, Type: dtype(x.Type), Wide: wideRows(cols, dx, dy, x, w), Weights: compute.Wanted(dw)}
+	c.Cols, c.Type, c.Wide, c.Weights = cols, dtype(x.Type), wideRows(cols, dx, dy, x, w), compute.Wanted(dw)
 	k := get(l.kernels, l.kernels.normBack, c, func() (*row.NormBack, error) { return row.NewNormBack(c) })
-	o := row.NormBackOperands{DX: l.at(dx), DY: l.at(dy), X: l.at(x), RStd: l.at(rstd), W: l.at(w), Rows: rows}
-	parts := k.Parts(rows, l.sms)
+	o.DX, o.DY, o.X, o.RStd, o.W, o.Rows = l.at(dx), l.at(dy), l.at(x), l.at(rstd), l.at(w), rows
+	parts := k.Parts(rows, o.Angles.Heads, l.sms)
 	if c.Weights {
 		part, free := l.scratch(4 * parts * cols)
 		defer free()
 		o.Part = part
 	}
-	l.run("norm back", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o, l.sms) })
+	l.run(op, k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o, l.sms) })
 	if c.Weights {
-		l.columns("norm back", row.ColumnsConfig{Type: num.F32, Last: true}, l.at(dw), o.Part, [3]int{parts, cols, 1})
+		l.columns(op, row.ColumnsConfig{Type: num.F32, Last: true}, l.at(dw), o.Part, [3]int{parts, cols, 1})
 	}
 }
 
@@ -207,11 +221,67 @@ func (l *Leaf) Rope(y, x, pos tensor.Tensor, r compute.Rope) {
 	l.run("rope", k, func() (ptx.Launch, *ptx.Args, error) { return k.Launch(o) })
 }
 
-// simple is the kernel of one pass of attention on the CUDA cores, over whole sequences or, with a position for every token, over the documents in them.
-func (l *Leaf) simple(p attention.Pass, q, pos tensor.Tensor, w bool) *attention.Simple {
-	d := q.Dims[4]
-	c := attention.Config{Pass: p, D: d, Type: dtype(q.Type), Wide: w && d%kernel.Wide == 0, Documents: len(pos.Dims) == 2}
-	return get(l.kernels, l.kernels.attention, c, func() (*attention.Simple, error) { return attention.NewSimple(c) })
+// heads are the heads of a tensor, where kernels can norm and turn them in one, and their angles.
+func (l *Leaf) heads(x, pos tensor.Tensor, r compute.Rope, ts ...tensor.Tensor) (a row.Angles, ok bool) {
+	rows, d := rowsOf(x)
+	if !row.Turns(d) || !wide(ts...) || rows == 0 {
+		return a, false
+	}
+	tokens := x.Dims[0] * x.Dims[1]
+	a = row.Angles{Pos: l.at(pos), Table: l.table(r, d, x.Dims[1]), Seq: x.Dims[1], Heads: rows / tokens}
+	if len(pos.Dims) == 2 {
+		a.Seq = tokens
+	}
+	return a, true
+}
+
+// NormRope is row.Norm with Turn, or Norm and Rope.
+func (l *Leaf) NormRope(y, rstd, x, w, pos tensor.Tensor, eps float64, r compute.Rope) {
+	if a, ok := l.heads(x, pos, r, y, x, w); ok {
+		l.norm("norm rope", row.NormConfig{Turn: true}, row.NormOperands{Eps: float32(eps), Angles: a}, y, x, rstd, w)
+		return
+	}
+	l.Norm(y, rstd, x, w, eps)
+	l.Rope(y, y, pos, r)
+}
+
+// NormRopeAgain is row.Norm with Turn and a kept rstd, or NormAgain and Rope.
+func (l *Leaf) NormRopeAgain(y, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
+	if a, ok := l.heads(x, pos, r, y, x, w); ok {
+		l.norm("norm rope again", row.NormConfig{Again: true, Turn: true}, row.NormOperands{Angles: a}, y, x, rstd, w)
+		return
+	}
+	l.NormAgain(y, x, rstd, w)
+	l.Rope(y, y, pos, r)
+}
+
+// NormRopeBack is row.NormBack with Turn, or Rope the other way and NormBack.
+func (l *Leaf) NormRopeBack(dx, dw, dy, x, rstd, w, pos tensor.Tensor, r compute.Rope) {
+	if a, ok := l.heads(x, pos, r, dx, dy, x, w); ok {
+		l.normBack("norm rope back", row.NormBackConfig{Turn: true}, row.NormBackOperands{Angles: a}, dx, dw, dy, x, rstd, w)
+		return
+	}
+	back := dy
+	mem, free := l.scratch(dy.Bytes())
+	defer free()
+	back.Mem.At = mem.Offset
+	r.Back = !r.Back
+	l.Rope(back, dy, pos, r)
+	l.NormBack(dx, dw, back, x, rstd, w)
+}
+
+// attend runs one pass of attention, over whole sequences or, with a position for every token, over the documents in them: on the tensor cores where it can.
+func (l *Leaf) attend(op string, p attention.Pass, q, pos tensor.Tensor, w bool, x attention.Operands) {
+	d, documents := q.Dims[4], len(pos.Dims) == 2
+	if q.Type == tensor.BF16 && (d == 64 || d == 128) && w && !documents {
+		c := attention.FastConfig{Pass: p, D: d}
+		f := get(l.kernels, l.kernels.fast, c, func() (*attention.Fast, error) { return attention.NewFast(c) })
+		l.run(op, f, func() (ptx.Launch, *ptx.Args, error) { return f.Launch(x) })
+		return
+	}
+	c := attention.Config{Pass: p, D: d, Type: dtype(q.Type), Wide: w && d%kernel.Wide == 0, Documents: documents}
+	s := get(l.kernels, l.kernels.attention, c, func() (*attention.Simple, error) { return attention.NewSimple(c) })
+	l.run(op, s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
 }
 
 // Attention is attention.Simple. Positions [S] rise (Upload refuses others), so what is not behind in position is not behind in memory.
@@ -219,9 +289,8 @@ func (l *Leaf) Attention(o, lse, q, k, v, pos tensor.Tensor) {
 	if q.Elems() == 0 {
 		return
 	}
-	s := l.simple(attention.Forward, q, pos, wide(o, q, k, v))
 	x := attention.Operands{Q: l.at(q), K: l.at(k), V: l.at(v), O: l.at(o), LSE: l.at(lse), Pos: l.at(pos), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
-	l.run("attention", s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
+	l.attend("attention", attention.Forward, q, pos, wide(o, q, k, v), x)
 }
 
 // Delta is row.Dot.
@@ -247,7 +316,6 @@ func (l *Leaf) AttentionBack(g compute.AttentionGrad, in compute.AttentionSaved)
 		DQ: l.at(g.DQ), DK: l.at(g.DK), DV: l.at(g.DV), Pos: l.at(in.Pos), B: q.Dims[0], S: q.Dims[1], G: q.Dims[2], R: q.Dims[3]}
 	w := wide(q, in.K, in.V, in.DO, g.DQ, g.DK, g.DV)
 	for _, p := range []attention.Pass{attention.QueryGrad, attention.KeyGrad} {
-		s := l.simple(p, q, in.Pos, w)
-		l.run("attention back", s, func() (ptx.Launch, *ptx.Args, error) { return s.Launch(x) })
+		l.attend("attention back", p, q, in.Pos, w, x)
 	}
 }

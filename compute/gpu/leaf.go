@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 
 	"heddle/compute"
 	"heddle/kernel"
@@ -22,7 +24,8 @@ type Leaf struct {
 	space   *Space
 	kernels *Kernels
 	sms     int
-	last    int // largest position that was uploaded; −1: none
+	shape   string // of the product that is launched
+	last    int    // largest position that was uploaded; −1: none
 	angles  map[angleKey]angles
 }
 
@@ -34,8 +37,8 @@ func NewLeaf(m Machine, space *Space, kernels *Kernels) *Leaf {
 }
 
 // NewPlan makes a leaf that computes nothing, for a device of so many SMs. Need is what it would have needed.
-func NewPlan(sms int) *Leaf {
-	return &Leaf{space: NewSpace(0, math.MaxInt), kernels: NewKernels(), sms: sms, last: -1, angles: map[angleKey]angles{}}
+func NewPlan(sms int, kernels *Kernels) *Leaf {
+	return &Leaf{space: NewSpace(0, math.MaxInt), kernels: kernels, sms: sms, last: -1, angles: map[angleKey]angles{}}
 }
 
 // Need is the bytes of arena that all operations so far needed.
@@ -115,11 +118,19 @@ func (l *Leaf) run(op string, k built, launch func() (ptx.Launch, *ptx.Args, err
 	}
 	at, args, err := launch()
 	if err == nil {
-		err = l.m.Launch(k.Module(), at, args)
+		err = l.m.Launch(l.label(k, at), k.Module(), at, args)
 	}
 	if err != nil {
 		panic(fault(op, fmt.Errorf("%s: %w", op, err)))
 	}
+}
+
+// label names a launch in profiles: products by their shapes.
+func (l *Leaf) label(k built, at ptx.Launch) string {
+	if l.shape != "" {
+		return at.Entry + " " + l.shape
+	}
+	return at.Entry
 }
 
 // Upload converts from float64 and waits until the data are there. Positions must rise: attention sees what is not behind.
@@ -130,9 +141,28 @@ func (l *Leaf) Upload(dst tensor.Tensor, src []float64) {
 	if l.m == nil || len(src) == 0 {
 		return
 	}
-	data := make([]byte, dst.Bytes())
-	encode(data, dst.Type, src)
-	must("upload", l.m.Write(dst.Mem.At, data))
+	size := dst.Type.Size()
+	data := make([]byte, min(len(src), chunk)*size)
+	for at := 0; at < len(src); at += chunk {
+		part := src[at:min(at+chunk, len(src))]
+		encodeAll(data, dst.Type, part)
+		must("upload", l.m.Write(dst.Mem.At+at*size, data[:len(part)*size]))
+	}
+}
+
+// chunk is how many elements travel together.
+const chunk = 1 << 22
+
+// encodeAll is encode by several goroutines where that pays.
+func encodeAll(data []byte, t tensor.DType, src []float64) {
+	const worth = 1 << 16
+	parts := max(1, min(len(src)/worth, runtime.GOMAXPROCS(0)))
+	var wg sync.WaitGroup
+	for i := range parts {
+		lo, hi := len(src)*i/parts, len(src)*(i+1)/parts
+		wg.Go(func() { encode(data[lo*t.Size():hi*t.Size()], t, src[lo:hi]) })
+	}
+	wg.Wait()
 }
 
 func (l *Leaf) positions(src []float64) {

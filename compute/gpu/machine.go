@@ -13,7 +13,7 @@ type Machine interface {
 	Pointer(at int) unsafe.Pointer // of the machine's address at that place
 	SMs() int
 
-	Launch(m *ptx.Module, l ptx.Launch, a *ptx.Args) error
+	Launch(label string, m *ptx.Module, l ptx.Launch, a *ptx.Args) error // label is for profiles
 	Zero(at, bytes int) error
 	Copy(dst, src, bytes int) error
 	// Write and Read wait: for what is queued, and until the data are there.
@@ -53,7 +53,9 @@ func (e *Emulated) Pointer(at int) unsafe.Pointer { return unsafe.Pointer(&e.are
 func (e *Emulated) SMs() int { return e.sms }
 
 // Launch runs the kernel.
-func (e *Emulated) Launch(m *ptx.Module, l ptx.Launch, a *ptx.Args) error { return e.run.Run(m, l, a) }
+func (e *Emulated) Launch(_ string, m *ptx.Module, l ptx.Launch, a *ptx.Args) error {
+	return e.run.Run(m, l, a)
+}
 
 // Zero clears memory.
 func (e *Emulated) Zero(at, bytes int) error {

@@ -1,9 +1,10 @@
 package gpu
 
 import (
+	"fmt"
+
 	"heddle/compute"
 	"heddle/kernel"
-	"heddle/kernel/elem"
 	"heddle/kernel/gemm"
 	"heddle/num"
 	"heddle/ptx"
@@ -17,13 +18,6 @@ func (l *Leaf) Gemm(g compute.Gemm, c, a, b tensor.Tensor) {
 		return
 	case a.Type != tensor.BF16 || b.Type != tensor.BF16 || !movable(g, c, a, b):
 		l.plain(g, l.at(c), dtype(c.Type), a, b)
-	case g.Accumulate && c.Type == tensor.BF16:
-		mem, free := l.scratch(c.Bytes())
-		defer free()
-		l.product(g, mem, c.Type, a, b)
-		sum := c
-		sum.Mem.At = mem.Offset
-		l.each("contract add", elem.Add(num.BF16), list(c), list(c, sum), nil)
 	default:
 		l.product(g, l.at(c), c.Type, a, b)
 	}
@@ -44,11 +38,16 @@ func movable(g compute.Gemm, c, a, b tensor.Tensor) bool {
 // product is kernel/gemm, whose B is stored [N, K] where it is not transposed.
 func (l *Leaf) product(g compute.Gemm, to kernel.Place, t tensor.DType, a, b tensor.Tensor) {
 	like := gemm.Config{In: num.BF16, Out: dtype(t), Add: g.Accumulate && t == tensor.F32, TransA: g.TransA, TransB: !g.TransB}
-	c, err := gemm.Choose(g.M, g.N, g.K, l.sms, like)
-	must("contract", err)
+	like.Epi.Residual = g.Accumulate && t == tensor.BF16 // TMA adds in float32 only
+	c := get(l.kernels, l.kernels.choice, product{g.M, g.N, g.K, like}, func() (gemm.Config, error) { return gemm.Choose(g.M, g.N, g.K, l.sms, like) })
 	k := get(l.kernels, l.kernels.gemm, c, func() (*gemm.Gemm, error) { return gemm.New(c) })
+	l.shape = fmt.Sprintf("%dx%dx%d %v", g.M, g.N, g.K, c)
+	defer func() { l.shape = "" }()
 	l.run("contract", k, func() (ptx.Launch, *ptx.Args, error) {
 		p := gemm.Problem{M: g.M, N: g.N, K: g.K, A: l.slice(l.at(a), a.Bytes()), B: l.slice(l.at(b), b.Bytes()), D: l.slice(to, g.M*g.N*t.Size())}
+		if c.Epi.Residual {
+			p.Epi = gemm.Operands{C: p.D, Beta: 1}
+		}
 		return k.Launch(p, l.sms)
 	})
 }

@@ -67,7 +67,7 @@ func Rooms() []Room {
 		{"train", "ranks, steps, the loop, the run folder", "model optim data checkpoint checkpoint/pretrained sample report comm/local comm/dry compute/cpu compute/dry trace internal/atomicfile", ""},
 		{"rl/tasks", "problems that a program can check, their verifiers", "", "golang.org/x/sys"},
 		{"rl/grpo", "the policy gradient's loss, a function of log-probabilities", "", ""},
-		{"rl", "rollouts, reinforcement, synchronous and not", "train sample sample/cpu rl/tasks rl/grpo checkpoint", ""},
+		{"rl", "rollouts, reinforcement, synchronous and not", "train sample sample/cpu sample/text rl/tasks rl/grpo checkpoint checkpoint/pretrained", ""},
 		{"rl/study", "does entropy betray a rollout's fate early enough to act", "rl rl/tasks report", ""},
 		{"parity/formula", "closed forms of bytes and memory", "", ""},
 		{"parity", "compares schemes with the truth and with peers", "train parity/formula num model/hf checkpoint/safetensors checkpoint/pretrained compute/dry comm/dry", ""},

@@ -62,6 +62,13 @@ func Kernels() []kernel.Kernel {
 				return attention.NewSimple(attention.Config{Pass: p, D: 128, Type: t, Wide: true})
 			})
 		}
+		if t == num.BF16 {
+			for p := attention.Forward; p <= attention.KeyGrad; p++ {
+				add("attention-"+strings.ReplaceAll(p.String(), "_", "-"), "causal attention by TMA and wgmma, heads of 128", func() (kernel.Built, error) {
+					return attention.NewFast(attention.FastConfig{Pass: p, D: 128})
+				})
+			}
+		}
 		add(fmt.Sprintf("gemm-plain-%v", t), "C = A·Bᵀ on CUDA cores, any size", func() (kernel.Built, error) {
 			return gemm.NewPlain(gemm.PlainConfig{In: t, Out: t, TransB: true})
 		})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand"
+	"strings"
 
 	"heddle/kernel"
 	"heddle/num"
@@ -15,9 +16,13 @@ type Problem struct {
 	B, S, G, R, D int
 	pos           []float64 // of each token in its document; nil: a sequence is one
 
-	q, k, v, do               []float64 // rounded to the kernel's type
-	o, lse, delta, dq, dk, dv []float64
+	q, k, v, do   []float64 // rounded to the kernel's type
+	lse, delta    []float64
+	o, dq, dk, dv sum
 }
+
+// sum is sums, and beside each the sum of its terms' magnitudes.
+type sum struct{ x, size []float64 }
 
 // NewProblem draws normal data, rounded to t, and computes the answers.
 func NewProblem(b, s, g, r, d int, t num.DType, documents bool, seed int64) *Problem {
@@ -35,8 +40,8 @@ func NewProblem(b, s, g, r, d int, t num.DType, documents bool, seed int64) *Pro
 	}
 	nq, nk := b*s*g*r, b*s*g
 	p := &Problem{B: b, S: s, G: g, R: r, D: d, pos: pos, q: draw(nq * d), k: draw(nk * d), v: draw(nk * d), do: draw(nq * d)}
-	zero := func(n int) []float64 { return make([]float64, n) }
-	p.o, p.lse, p.delta, p.dq, p.dk, p.dv = zero(nq*d), zero(nq), zero(nq), zero(nq*d), zero(nk*d), zero(nk*d)
+	zero := func(n int) sum { return sum{make([]float64, n), make([]float64, n)} }
+	p.o, p.dq, p.dk, p.dv, p.lse, p.delta = zero(nq*d), zero(nq*d), zero(nk*d), zero(nk*d), make([]float64, nq), make([]float64, nq)
 	for n := range b {
 		for h := range g * r {
 			p.head(n, h)
@@ -53,29 +58,29 @@ func (p *Problem) row(x []float64, n, i, h, all int) []float64 {
 func (p *Problem) head(n, h int) {
 	all, g, scale := p.G*p.R, h/p.R, 1/math.Sqrt(float64(p.D))
 	for i := range p.S {
-		q, do, o, dq := p.row(p.q, n, i, h, all), p.row(p.do, n, i, h, all), p.row(p.o, n, i, h, all), p.row(p.dq, n, i, h, all)
-		prob, sum := make([]float64, i+1), 0.0
+		q, do, o, dq := p.row(p.q, n, i, h, all), p.row(p.do, n, i, h, all), p.sums(p.o, n, i, h, all), p.sums(p.dq, n, i, h, all)
+		prob, total := make([]float64, i+1), 0.0
 		from := 0
 		if p.pos != nil {
 			from = i - int(p.pos[n*p.S+i])
 		}
 		for j := from; j <= i; j++ {
 			prob[j] = math.Exp(scale * dot(q, p.row(p.k, n, j, g, p.G)))
-			sum += prob[j]
+			total += prob[j]
 		}
 		at := (n*p.S+i)*all + h
-		p.lse[at] = math.Log(sum)
+		p.lse[at] = math.Log(total)
 		for j := range prob {
-			prob[j] /= sum
-			axpy(o, prob[j], p.row(p.v, n, j, g, p.G))
+			prob[j] /= total
+			o.add(prob[j], p.row(p.v, n, j, g, p.G))
 		}
-		p.delta[at] = dot(o, do)
+		p.delta[at] = dot(o.x, do)
 		for j := range prob {
 			k, v := p.row(p.k, n, j, g, p.G), p.row(p.v, n, j, g, p.G)
 			ds := prob[j] * (dot(do, v) - p.delta[at]) * scale
-			axpy(dq, ds, k)
-			axpy(p.row(p.dk, n, j, g, p.G), ds, q)
-			axpy(p.row(p.dv, n, j, g, p.G), prob[j], do)
+			dq.add(ds, k)
+			p.sums(p.dk, n, j, g, p.G).add(ds, q)
+			p.sums(p.dv, n, j, g, p.G).add(prob[j], do)
 		}
 	}
 }
@@ -87,15 +92,29 @@ func dot(x, y []float64) (s float64) {
 	return s
 }
 
-func axpy(y []float64, a float64, x []float64) {
+func (p *Problem) sums(s sum, n, i, h, all int) sum {
+	return sum{p.row(s.x, n, i, h, all), p.row(s.size, n, i, h, all)}
+}
+
+func (s sum) add(a float64, x []float64) {
 	for i := range x {
-		y[i] += a * x[i]
+		s.x[i] += a * x[i]
+		s.size[i] += math.Abs(a * x[i])
 	}
 }
 
 // Case is a pass over the problem, whose data must have the kernel's type.
 func (s *Simple) Case(p *Problem) (kernel.Case, error) {
-	c := s.Config
+	return p.check(s.Entry.Name, s.Config, s.Launch, 0)
+}
+
+// Case is a pass over the problem, in bf16. Weights are rounded to bf16 too: half a unit of eight bits of each term.
+func (f *Fast) Case(p *Problem) (kernel.Case, error) {
+	return p.check(f.Entry.Name, Config{Pass: f.Config.Pass, D: f.Config.D, Type: num.BF16, Wide: true}, f.Launch, 0x1p-8)
+}
+
+// check is a launch on the problem's data, and the comparison with its answers; term is the relative error of each term of a sum.
+func (p *Problem) check(name string, c Config, launch func(Operands) (ptx.Launch, *ptx.Args, error), term float64) (kernel.Case, error) {
 	sample := func(name string, t num.DType, n int) *kernel.Sample {
 		if c.Wide {
 			return kernel.NewSample(name, t, n, 16)
@@ -108,18 +127,18 @@ func (s *Simple) Case(p *Problem) (kernel.Case, error) {
 		return b.Place()
 	}
 	type answer struct {
-		got  *kernel.Sample
-		want []float64
+		got        *kernel.Sample
+		want, size []float64
 	}
 	var answers []answer
-	asked := func(name string, t num.DType, want []float64) kernel.Place {
+	asked := func(name string, t num.DType, want, size []float64) kernel.Place {
 		b := sample(name, t, len(want))
-		answers = append(answers, answer{b, want})
+		answers = append(answers, answer{b, want, size})
 		return b.Place()
 	}
 	o := Operands{Q: given("q", c.Type, p.q), K: given("k", c.Type, p.k), V: given("v", c.Type, p.v), B: p.B, S: p.S, G: p.G, R: p.R}
 	if c.Pass == Forward {
-		o.O, o.LSE = asked("o", c.Type, p.o), asked("lse", num.F32, p.lse)
+		o.O, o.LSE = asked("o", c.Type, p.o.x, p.o.size), asked("lse", num.F32, p.lse, make([]float64, len(p.lse)))
 	} else {
 		o.LSE, o.DO, o.Delta = given("lse", num.F32, p.lse), given("do", c.Type, p.do), given("delta", num.F32, p.delta)
 	}
@@ -128,11 +147,11 @@ func (s *Simple) Case(p *Problem) (kernel.Case, error) {
 	}
 	switch c.Pass {
 	case QueryGrad:
-		o.DQ = asked("dq", c.Type, p.dq)
+		o.DQ = asked("dq", c.Type, p.dq.x, p.dq.size)
 	case KeyGrad:
-		o.DK, o.DV = asked("dk", c.Type, p.dk), asked("dv", c.Type, p.dv)
+		o.DK, o.DV = asked("dk", c.Type, p.dk.x, p.dk.size), asked("dv", c.Type, p.dv.x, p.dv.size)
 	}
-	l, a, err := s.Launch(o)
+	l, a, err := launch(o)
 	return kernel.Case{Name: fmt.Sprintf("%dx%dx%dx%dx%d", p.B, p.S, p.G, p.R, p.D), Launch: l, Args: a, Check: func() error {
 		for _, x := range answers {
 			top := 0.0
@@ -143,12 +162,12 @@ func (s *Simple) Case(p *Problem) (kernel.Case, error) {
 			// relative errors. Sums over S tokens of terms below top add S more. 2⁻²⁴·(8·(D+8) + 4·S) of the largest is above both.
 			noise := 0x1p-24 * float64(8*(p.D+8)+4*p.S) * max(1, top)
 			for i, want := range x.want {
-				if got := x.got.At(i); !(math.Abs(got-want) <= noise+kernel.Rounding(x.got.Type)*math.Abs(want)) {
-					return fmt.Errorf("attention: %s: %s[%d] is %v, want %v ± %v", s.Entry.Name, x.got.Name, i, got, want, noise)
+				if got := x.got.At(i); !(math.Abs(got-want) <= noise+term*x.size[i]+kernel.Rounding(x.got.Type)*math.Abs(want)) {
+					return fmt.Errorf("attention: %s: %s[%d] is %v, want %v ± %v", name, x.got.Name, i, got, want, noise+term*x.size[i])
 				}
 			}
 			if !x.got.Intact() {
-				return fmt.Errorf("attention: %s writes outside %s", s.Entry.Name, x.got.Name)
+				return fmt.Errorf("attention: %s writes outside %s", name, x.got.Name)
 			}
 		}
 		return nil
@@ -172,6 +191,40 @@ func (s *Simple) Cases(int) ([]kernel.Case, error) {
 func (s *Simple) FaultCase() (kernel.Case, int, error) {
 	c, err := s.Case(NewProblem(1, 70, 1, 1, s.Config.D, s.Config.Type, s.Config.Documents, 1))
 	return c, 2, err
+}
+
+// Cases are one token, broken blocks, and several blocks with shared keys.
+func (f *Fast) Cases(int) ([]kernel.Case, error) {
+	var all []kernel.Case
+	for i, z := range [][4]int{{1, 1, 1, 1}, {2, 150, 1, 1}, {1, 300, 1, 2}} {
+		c, err := f.Case(NewProblem(z[0], z[1], z[2], z[3], f.Config.D, num.BF16, false, int64(i)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// FaultCase walks more tiles than there are stages.
+func (f *Fast) FaultCase() (kernel.Case, int, error) {
+	c, err := f.Case(NewProblem(1, 400, 1, 1, f.Config.D, num.BF16, false, 1))
+	return c, 4, err
+}
+
+// Equivalent excuses what is no fault in this kernel, or what the emulator cannot see.
+func (f *Fast) Equivalent(m ptx.Mutant) string {
+	switch {
+	case m.Op == ptx.OpMbarInit:
+		return "the last barrier that is made is an empty one, at which only threads of the CTA arrive: the barrier of the CTA orders that"
+	case m.Op == ptx.OpWarpSync:
+		return "in the emulator, which runs the lanes of a warp in step"
+	case m.Op == ptx.OpWgFence:
+		return "for the emulator; Build refuses a kernel whose products read registers written after the last fence"
+	case m.Op == ptx.OpWgWait && strings.HasPrefix(m.Edit, "move"):
+		return "the wait still stands before the arrival that lets go of the stage"
+	}
+	return ""
 }
 
 // Equivalent excuses the joins of warps: the emulator runs the lanes of a warp in step, so it cannot see them missing. A card may not.

@@ -212,8 +212,8 @@ type Operands struct {
 // Launch describes the launch.
 func (s *Simple) Launch(o Operands) (ptx.Launch, *ptx.Args, error) {
 	c := s.Config
-	if min(o.B, o.S, o.G, o.R) < 1 || o.B*o.S >= 1<<31 || o.S*o.G*o.R*c.D >= 1<<29 {
-		return ptx.Launch{}, nil, fmt.Errorf("attention: %s of %d sequences of %d tokens, %d × %d heads, want positive sizes, a sequence below 2²⁹ elements", s.Entry.Name, o.B, o.S, o.G, o.R)
+	if err := refuse(s.Entry.Name, o, c.D); err != nil {
+		return ptx.Launch{}, nil, err
 	}
 	a := s.Entry.NewArgs()
 	used := []operand{{s.q, o.Q, c.Wide}, {s.k, o.K, c.Wide}, {s.v, o.V, c.Wide}, {s.lse, o.LSE, false}}
@@ -240,6 +240,14 @@ func (s *Simple) Launch(o Operands) (ptx.Launch, *ptx.Args, error) {
 	s.g.Put(a, uint32(o.G))
 	s.r.Put(a, uint32(o.R))
 	return ptx.Launch{Entry: s.Entry.Name, Grid: ptx.Dim3{X: (o.S + block - 1) / block * heads * o.B}}, a, nil
+}
+
+// refuse says which sizes do not fit 32-bit arithmetic.
+func refuse(name string, o Operands, d int) error {
+	if min(o.B, o.S, o.G, o.R) < 1 || o.B*o.S*o.G*o.R >= 1<<31 || o.S*o.G*o.R*d >= 1<<29 {
+		return fmt.Errorf("attention: %s of %d sequences of %d tokens, %d × %d heads, want positive sizes, a sequence below 2²⁹ elements", name, o.B, o.S, o.G, o.R)
+	}
+	return nil
 }
 
 type operand struct {

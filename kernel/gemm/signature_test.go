@@ -61,7 +61,7 @@ func TestHandleLaunchesWhatLaunchDescribes(t *testing.T) {
 			}
 		}
 		o.B.Addr = 0x8000
-		if err := h.Launch(nowhere{}, &o); err != nil || len(r.maps) != 1 || r.maps[1] != 0x8000 {
+		if err := h.Launch(nowhere{}, &o); err != nil || r.args.At(1).Map.Buffer.Device != 0x8000 && r.maps[1] != 0x8000 {
 			t.Errorf("%s: %v, moved %v", name, err, r.maps)
 		}
 		for _, x := range []*signature.Tensor{&o.A, &o.B, &o.D} {

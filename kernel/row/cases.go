@@ -72,12 +72,17 @@ func some() []int { return []int{1, 7, 70} }
 
 // Case normalises random rows.
 func (n *Norm) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	rows = tokensOf(rows, n.Config.Turn)
 	r, c := rand.New(rand.NewSource(seed)), n.Config
 	x, xs := draw(r, "x", c.Type, c.Wide, rows*c.Cols)
 	w, ws := draw(r, "w", c.Type, c.Wide, c.Cols)
 	y, rstd := kernel.NewSample("y", c.Type, rows*c.Cols, offset(c.Type, c.Wide)), kernel.NewSample("rstd", num.F32, rows, 4)
 	const eps = 1e-3
 	o := NormOperands{X: x.Place(), W: w.Place(), Y: y.Place(), RStd: rstd.Place(), Rows: rows, Eps: eps}
+	turned := func(_ int, y []float64, _ bool) []float64 { return y }
+	if c.Turn {
+		o.Angles, turned = angles(c.Cols)
+	}
 	sum := y
 	if c.Plus {
 		plus, ps := draw(r, "plus", c.Type, c.Wide, rows*c.Cols)
@@ -99,9 +104,22 @@ func (n *Norm) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 	}
 	l, a, err := n.Launch(o, sms)
 	return kernel.Case{Name: fmt.Sprint(rows), Launch: l, Args: a, Check: func() error {
+		ys, round := make([]float64, len(xs)), kernel.NewSample("", c.Type, 1, 0)
 		for i := range xs {
-			want := xs[i] * scale[i/c.Cols] * ws[i%c.Cols]
-			if err := near("y", y, i, want, math.Abs(want)); err != nil {
+			if ys[i] = xs[i] * scale[i/c.Cols] * ws[i%c.Cols]; c.Turn {
+				ys[i] = round.Set(0, ys[i])
+			}
+		}
+		for i := range rows {
+			copy(ys[i*c.Cols:], turned(i, ys[i*c.Cols:][:c.Cols], false))
+		}
+		for i := range xs {
+			want, size := ys[i], math.Abs(ys[i])
+			if c.Turn { // both elements of the pair, and a rounding before the turn that may go the other way
+				size += math.Abs(ys[i-i%c.Cols+(i+c.Cols/2)%c.Cols])
+				size += 2 * size * kernel.Rounding(c.Type) / (depth * 0x1p-24)
+			}
+			if err := near("y", y, i, want, size); err != nil {
 				return err
 			}
 			if err := near("rstd", rstd, i/c.Cols, scale[i/c.Cols], scale[i/c.Cols]); err != nil {
@@ -113,6 +131,40 @@ func (n *Norm) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 		}
 		return intact(y, rstd, sum)
 	}}, err
+}
+
+// tokensOf makes rows that are turned whole tokens of three heads.
+func tokensOf(rows int, turn bool) int {
+	if turn {
+		return 3 * rows
+	}
+	return rows
+}
+
+// angles are those of heads of cols columns, three a token, five tokens a sequence, and the turn of a row by them.
+func angles(cols int) (Angles, func(row int, x []float64, back bool) []float64) {
+	const seq, heads = 5, 3
+	pos, table := kernel.NewSample("pos", num.F32, seq, 4), kernel.NewSample("table", num.F32, 2*seq*cols, 16)
+	pos.Fill(func(i int) float64 { return float64(2*i + 1) })
+	t := table.Fill(func(i int) float64 {
+		angle := float64(i/cols) * math.Pow(100, -float64(i%cols%(cols/2))/float64(cols/2))
+		if i%cols < cols/2 {
+			return math.Cos(angle)
+		}
+		return math.Sin(angle)
+	})
+	return Angles{Pos: pos.Place(), Table: table.Place(), Seq: seq, Heads: heads}, func(row int, x []float64, back bool) []float64 {
+		at := t[(row/heads%seq*2+1)*cols:]
+		y := make([]float64, cols)
+		for j := range y {
+			sin := at[cols/2+j%(cols/2)]
+			if (j < cols/2) != back {
+				sin = -sin
+			}
+			y[j] = x[j]*at[j%(cols/2)] + sin*x[(j+cols/2)%cols]
+		}
+		return y
+	}
 }
 
 // Cases are one row, and more rows than fit a CTA and a round.
@@ -131,6 +183,7 @@ func (n *Norm) Equivalent(m ptx.Mutant) string { return even(m) }
 
 // Case takes random gradients through the norm. Partial sums are added up here.
 func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
+	rows = tokensOf(rows, n.Config.Turn)
 	r, c := rand.New(rand.NewSource(seed)), n.Config
 	x, xs := draw(r, "x", c.Type, c.Wide, rows*c.Cols)
 	dy, dys := draw(r, "dy", c.Type, c.Wide, rows*c.Cols)
@@ -138,8 +191,18 @@ func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 	rstd := kernel.NewSample("rstd", num.F32, rows, 4)
 	scale := rstd.Fill(func(int) float64 { return 0.5 + r.Float64() })
 	dx := kernel.NewSample("dx", c.Type, rows*c.Cols, offset(c.Type, c.Wide))
-	part := kernel.NewSample("part", num.F32, n.Parts(rows, sms)*c.Cols, 4)
+	part := kernel.NewSample("part", num.F32, n.Parts(rows, 3, sms)*c.Cols, 4)
 	o := NormBackOperands{DX: dx.Place(), DY: dy.Place(), X: x.Place(), RStd: rstd.Place(), W: w.Place(), Part: part.Place(), Rows: rows}
+	if c.Turn {
+		var turned func(int, []float64, bool) []float64
+		o.Angles, turned = angles(c.Cols)
+		round := kernel.NewSample("", c.Type, 1, 0)
+		for i := range rows {
+			for j, v := range turned(i, dys[i*c.Cols:][:c.Cols], true) {
+				dys[i*c.Cols+j] = round.Set(0, v)
+			}
+		}
+	}
 	around := make([]float64, len(xs))
 	if c.Plus {
 		var plus *kernel.Sample
@@ -160,7 +223,11 @@ func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 			}
 			for j := range c.Cols {
 				a, b, cube := scale[i]*ws[j]*row(dys)[j], row(xs)[j], scale[i]*scale[i]*scale[i]
-				if err := near("dx", dx, i*c.Cols+j, a-b*cube*mean+row(around)[j], math.Abs(a)+math.Abs(b*cube*all)+math.Abs(row(around)[j])); err != nil {
+				size := math.Abs(a) + math.Abs(b*cube*all) + math.Abs(row(around)[j])
+				if c.Turn { // dy is below 8 before the turn; a rounding of it may go the other way
+					size += 8 * (scale[i]*math.Abs(ws[j]) + math.Abs(b)*cube) * (1 + kernel.Rounding(c.Type)/(depth*0x1p-24))
+				}
+				if err := near("dx", dx, i*c.Cols+j, a-b*cube*mean+row(around)[j], size); err != nil {
 					return err
 				}
 			}
@@ -170,7 +237,11 @@ func (n *NormBack) Case(rows int, seed int64, sms int) (kernel.Case, error) {
 			for i := range part.N / c.Cols {
 				got += part.At(i*c.Cols + j)
 			}
-			if bound := depth * 0x1p-24 * size[j]; !(math.Abs(got-dw[j]) <= bound) {
+			bound := depth * 0x1p-24 * size[j]
+			for i := 0; c.Turn && i < rows; i++ {
+				bound += 8 * math.Abs(xs[i*c.Cols+j]) * scale[i] * (4*0x1p-24 + kernel.Rounding(c.Type))
+			}
+			if !(math.Abs(got-dw[j]) <= bound) {
 				return fmt.Errorf("row: dw[%d] is %v, want %v ± %v", j, got, dw[j], bound)
 			}
 		}

@@ -43,12 +43,23 @@ func NewColumns(config ColumnsConfig) (*Columns, error) {
 	from := in.SelectU32(col, k.U32(0))
 	each := c.rows.Add(c.parts.U32).Sub(k.U32(1)).Div(c.parts.U32)
 	first := part.Mul(each)
-	sum := ptx.NewVarAt(k, ptx.Lane, k.F32(0))
-	k.For(first.Add(k.WarpIndex()), first.Add(each).Min(c.rows.U32), k.U32(warps), func(row ptx.U32) {
-		line := c.x.At(row.MulWide(c.cols.Times(config.Type.Size())))
-		sum.Set(sum.Get().Add(kernel.LoadSpan(k, config.Type, kernel.At(k, config.Type, line, from), 1)[0]))
+	end := first.Add(each).Min(c.rows.U32)
+	var sum [4]*ptx.Var[ptx.F32] // as many loads on their way at once
+	for i := range sum {
+		sum[i] = ptx.NewVarAt(k, ptx.Lane, k.F32(0))
+	}
+	k.For(first.Add(k.WarpIndex()), end, k.U32(warps*len(sum)), func(row ptx.U32) {
+		var x [len(sum)]ptx.F32
+		for i := range sum {
+			at := row.Plus(warps * i)
+			line := c.x.At(at.Min(end.Sub(k.U32(1))).MulWide(c.cols.Times(config.Type.Size())))
+			x[i] = at.Lt(end).SelectF32(kernel.LoadSpan(k, config.Type, kernel.At(k, config.Type, line, from), 1)[0], k.F32(0))
+		}
+		for i := range sum {
+			sum[i].Set(sum[i].Get().Add(x[i]))
+		}
 	})
-	sums.At(k.Tid().Shl(2)).StoreF32(sum.Get())
+	sums.At(k.Tid().Shl(2)).StoreF32(sum[0].Get().Add(sum[1].Get()).Add(sum[2].Get().Add(sum[3].Get())))
 	k.SyncCTA()
 	k.If(k.WarpIndex().Eq(k.U32(0)), func() {
 		mine := sums.At(k.Lane().Shl(2))

@@ -21,6 +21,7 @@ type Norm struct {
 	x, plus, sum, w, y, rstd ptx.ParamPtr
 	rows                     ptx.ParamU32
 	eps                      ptx.ParamF32
+	turn                     turn
 }
 
 // NormConfig chooses the kernel: Cols columns of a type, rstd float32.
@@ -30,6 +31,7 @@ type NormConfig struct {
 	Wide  bool // rows and weights start at multiples of 16 bytes
 	Again bool // rstd is given
 	Plus  bool // x + plus is normalised and stored in sum
+	Turn  bool // rows are heads: y is turned by its token's position, as elem.Rope does; Cols must be what whole accesses of a team take
 }
 
 func (c NormConfig) name() string {
@@ -37,7 +39,7 @@ func (c NormConfig) name() string {
 	for _, o := range []struct {
 		on   bool
 		word string
-	}{{!c.Wide, "_narrow"}, {c.Again, "_again"}, {c.Plus, "_plus"}} {
+	}{{!c.Wide, "_narrow"}, {c.Again, "_again"}, {c.Plus, "_plus"}, {c.Turn, "_turn"}} {
 		if o.on {
 			s += o.word
 		}
@@ -56,14 +58,31 @@ func NewNorm(c NormConfig) (*Norm, error) {
 	if c.Plus {
 		n.plus, n.sum = k.ParamPtr("plus"), k.ParamPtr("sum")
 	}
+	if c.Turn {
+		if n.turn, err = newTurn(k, s, false); err != nil {
+			return nil, err
+		}
+	}
 	r := newRows(k, s)
 	w := r.load(c.Type, n.w.GAddr)
-	r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) {
+	each := func(f func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32)) {
+		r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) { f(row, here, nil) })
+	}
+	if c.Turn {
+		each = func(f func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32)) { n.turn.visit(r, n.rows.U32, f) }
+	}
+	each(func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32) {
 		x := n.input(r, row, here)
 		scale := n.scale(r, row, here, x)
 		y := make([]ptx.F32, len(x))
 		for i := range x {
 			y[i] = x[i].Mul(scale).Mul(w[i])
+		}
+		if c.Turn {
+			for i := range y {
+				y[i] = rounded(k, c.Type, y[i]) // as a norm of its own would store it
+			}
+			y = by(y)
 		}
 		r.store(c.Type, r.line(c.Type, n.y.GAddr, row), y, here)
 	})
@@ -113,6 +132,7 @@ func (n *Norm) scale(r *rows, row ptx.U32, here ptx.Pred, x []ptx.F32) ptx.F32 {
 type NormOperands struct {
 	X, W, Y, RStd kernel.Place
 	Plus, Sum     kernel.Place // of a Norm with Plus
+	Angles        Angles       // of a Norm with Turn
 	Rows          int
 	Eps           float32
 }
@@ -135,9 +155,16 @@ func (n *Norm) Launch(o NormOperands, sms int) (ptx.Launch, *ptx.Args, error) {
 		o.Plus.Put(a, n.plus)
 		o.Sum.Put(a, n.sum)
 	}
+	if n.Config.Turn {
+		n.turn.put(a, o.Angles)
+	}
 	n.rows.Put(a, uint32(o.Rows))
 	n.eps.Put(a, o.Eps)
-	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, 8)}, a, nil
+	work := o.Rows
+	if n.Config.Turn {
+		work /= o.Angles.Heads
+	}
+	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(work, sms, 8)}, a, nil
 }
 
 // fits checks the rows and, for wide strips, where the operands start.

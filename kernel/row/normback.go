@@ -22,6 +22,7 @@ type NormBack struct {
 
 	dx, dy, x, rstd, w, plus, part ptx.ParamPtr
 	rows                           ptx.ParamU32
+	turn                           turn
 }
 
 // NormBackConfig chooses the kernel.
@@ -31,6 +32,7 @@ type NormBackConfig struct {
 	Wide    bool
 	Weights bool
 	Plus    bool
+	Turn    bool // dy is of heads that were turned after the norm: it is turned back first
 }
 
 func (c NormBackConfig) name() string {
@@ -38,7 +40,7 @@ func (c NormBackConfig) name() string {
 	for _, o := range []struct {
 		on   bool
 		word string
-	}{{!c.Wide, "_narrow"}, {!c.Weights, "_frozen"}, {c.Plus, "_plus"}} {
+	}{{!c.Wide, "_narrow"}, {!c.Weights, "_frozen"}, {c.Plus, "_plus"}, {c.Turn, "_turn"}} {
 		if o.on {
 			s += o.word
 		}
@@ -60,6 +62,11 @@ func NewNormBack(c NormBackConfig) (*NormBack, error) {
 	if c.Weights {
 		n.part = k.ParamPtr("part")
 	}
+	if c.Turn {
+		if n.turn, err = newTurn(k, s, true); err != nil {
+			return nil, err
+		}
+	}
 	r := newRows(k, s)
 	w := r.load(c.Type, n.w.GAddr)
 	var sums []*ptx.Var[ptx.F32]
@@ -68,7 +75,11 @@ func NewNormBack(c NormBackConfig) (*NormBack, error) {
 			sums = append(sums, ptx.NewVarAt(k, ptx.Lane, k.F32(0)))
 		}
 	}
-	r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) { n.row(r, row, here, w, sums) })
+	if c.Turn {
+		n.turn.visit(r, n.rows.U32, func(row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32) { n.row(r, row, here, by, w, sums) })
+	} else {
+		r.visit(n.rows.U32, func(row ptx.U32, here ptx.Pred) { n.row(r, row, here, nil, w, sums) })
+	}
 	if c.Weights {
 		n.meet(r, sums)
 	}
@@ -76,9 +87,15 @@ func NewNormBack(c NormBackConfig) (*NormBack, error) {
 	return n, err
 }
 
-func (n *NormBack) row(r *rows, row ptx.U32, here ptx.Pred, w []ptx.F32, sums []*ptx.Var[ptx.F32]) {
+func (n *NormBack) row(r *rows, row ptx.U32, here ptx.Pred, by func([]ptx.F32) []ptx.F32, w []ptx.F32, sums []*ptx.Var[ptx.F32]) {
 	k, t := r.k, n.Config.Type
 	x, dy := r.load(t, r.line(t, n.x.GAddr, row)), r.load(t, r.line(t, n.dy.GAddr, row))
+	if n.Config.Turn {
+		dy = by(dy)
+		for i := range dy {
+			dy[i] = rounded(k, t, dy[i]) // as a turn of its own would store it
+		}
+	}
 	var around []ptx.F32
 	if n.Config.Plus {
 		around = r.load(t, r.line(t, n.plus.GAddr, row))
@@ -128,14 +145,28 @@ func (n *NormBack) meet(r *rows, sums []*ptx.Var[ptx.F32]) {
 	})
 }
 
-// NormBackOperands are one launch's matrices. Part holds Parts(Rows, sms) rows of Cols float32.
+// NormBackOperands are one launch's matrices. Part holds Parts(Rows, Angles.Heads, sms) rows of Cols float32.
 type NormBackOperands struct {
 	DX, DY, X, RStd, W, Plus, Part kernel.Place
+	Angles                         Angles // of a NormBack with Turn
 	Rows                           int
 }
 
-// Parts is how many rows of partial sums a launch writes.
-func (n *NormBack) Parts(rows, sms int) int { return n.grid(rows, sms, 2).X }
+// Parts is how many rows of partial sums a launch writes; heads are those of a token where rows are turned.
+func (n *NormBack) Parts(rows, heads, sms int) int {
+	if n.Config.Turn {
+		rows /= heads
+	}
+	return n.grid(rows, sms, n.perSM()).X
+}
+
+// perSM is how many CTAs there are for each SM: where a thread has few columns, more fit and hide each other's loads.
+func (n *NormBack) perSM() int {
+	if n.each*n.width <= 8 {
+		return 4
+	}
+	return 1
+}
 
 // Launch describes the launch on a device of so many SMs.
 func (n *NormBack) Launch(o NormBackOperands, sms int) (ptx.Launch, *ptx.Args, error) {
@@ -158,8 +189,11 @@ func (n *NormBack) Launch(o NormBackOperands, sms int) (ptx.Launch, *ptx.Args, e
 	if n.Config.Weights {
 		o.Part.Put(a, n.part)
 	}
+	if n.Config.Turn {
+		n.turn.put(a, o.Angles)
+	}
 	n.rows.Put(a, uint32(o.Rows))
-	return ptx.Launch{Entry: n.Entry.Name, Grid: n.grid(o.Rows, sms, 2)}, a, nil
+	return ptx.Launch{Entry: n.Entry.Name, Grid: ptx.Dim3{X: n.Parts(o.Rows, o.Angles.Heads, sms)}}, a, nil
 }
 
 // Module is the kernel alone.

@@ -154,6 +154,16 @@ func built(t *testing.T) map[string]kernel.Built {
 			add(b.Entry.Name, b, err)
 		}
 	}
+	for _, typ := range []num.DType{num.F32, num.BF16} {
+		for _, cols := range []int{16, 128} {
+			for _, again := range []bool{true, false} {
+				n, err := NewNorm(NormConfig{Cols: cols, Type: typ, Wide: true, Turn: true, Again: again})
+				add(n.Entry.Name, n, err)
+			}
+			b, err := NewNormBack(NormBackConfig{Cols: cols, Type: typ, Wide: true, Weights: true, Turn: true})
+			add(b.Entry.Name, b, err)
+		}
+	}
 	for _, last := range []bool{true, false} {
 		r, err := NewReduce(ReduceConfig{Term: Tokens, Type: num.F32, Last: last})
 		add(r.Entry.Name, r, err)

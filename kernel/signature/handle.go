@@ -38,12 +38,20 @@ type Handle[A any] struct {
 	PDL bool
 }
 
-// laid is a launch for one set of sizes.
+// laid is a launch for one set of sizes, once for each of the places that its tensors have lately been in: a program that goes round the same memory moves nothing.
 type laid struct {
-	sizes [maxSizes]int
+	sizes  [maxSizes]int
+	places [1 << placeBits]*place
+}
+
+// placeBits bounds the places of a launch, which a hash of the addresses tells apart: of two that meet one is moved. A place takes about 1.5 KB.
+const placeBits = 6
+
+// place is a launch laid out for the driver.
+type place struct {
 	block Block
 	moves []move   // parameters that hold an address
-	at    []uint64 // where the block has each tensor now
+	at    []uint64 // and where it points now
 	words []int    // the parameter of each scalar
 }
 
@@ -55,8 +63,8 @@ type move struct {
 	offset uint64 // bytes behind the tensor's address
 }
 
-// maxLaid bounds the sets of sizes a handle keeps; beyond it starts anew. A launch laid out takes about 1 KB.
-const maxLaid = 4096
+// maxLaid bounds the sets of sizes a handle keeps; beyond it starts anew.
+const maxLaid = 1024
 
 // Bind makes a handle for a built kernel.
 func (s *Signature[A]) Bind(entry *ptx.Entry, load Load) (*Handle[A], error) {
@@ -95,69 +103,82 @@ func paramOf(e *ptx.Entry, c scalar) int {
 	return -1
 }
 
-// Launch checks the arguments and queues the kernel on a stream. It allocates nothing, unless these sizes are met for the first time.
+// Launch checks the arguments and queues the kernel on a stream. It allocates nothing, unless these sizes or places are met for the first time.
 func (h *Handle[A]) Launch(to Stream, args *A) error {
 	if !h.sig.bind(args, &h.sizes) {
 		return h.sig.refusal(args)
 	}
 	l := h.last
 	if l == nil || l.sizes != h.sizes {
-		var err error
-		if l, err = h.find(args); err != nil {
+		l = h.find()
+	}
+	slot := &l.places[hash(h.sig.tensors, unsafe.Pointer(args))]
+	if *slot == nil {
+		p, err := h.lay(args)
+		if err != nil {
 			return err
 		}
+		*slot = p
 	}
-	if err := l.pack(h.sig.tensors, h.sig.scalars, unsafe.Pointer(args)); err != nil {
+	p := *slot
+	if err := p.pack(h.sig.tensors, h.sig.scalars, unsafe.Pointer(args)); err != nil {
 		return err
 	}
-	return l.block.Queue(to.Handle())
+	return p.block.Queue(to.Handle())
+}
+
+// hash tells places apart by the addresses of the tensors.
+func hash(tensors []tensor, args unsafe.Pointer) uint64 {
+	h := uint64(0)
+	for i := range tensors {
+		h = (h ^ tensors[i].of(args).Addr) * 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio (Knuth, TAOCP 3, §6.4)
+		h ^= h >> 29
+	}
+	return h >> (64 - placeBits)
 }
 
 // pack writes what changes from call to call.
-func (l *laid) pack(tensors []tensor, scalars []scalar, args unsafe.Pointer) error {
-	for i := range l.moves {
-		m := &l.moves[i]
+func (p *place) pack(tensors []tensor, scalars []scalar, args unsafe.Pointer) error {
+	for i := range p.moves {
+		m := &p.moves[i]
 		addr := tensors[m.tensor].of(args).Addr + m.offset
-		if l.at[i] == addr {
+		if p.at[i] == addr {
 			continue
 		}
 		if !m.isMap {
-			l.block.SetWord(m.param, addr)
-		} else if err := l.block.SetMap(m.param, addr); err != nil {
+			p.block.SetWord(m.param, addr)
+		} else if err := p.block.SetMap(m.param, addr); err != nil {
 			return err
 		}
-		l.at[i] = addr
+		p.at[i] = addr
 	}
 	for i := range scalars {
 		c := &scalars[i]
-		if p := unsafe.Add(args, c.offset); c.kind == ptx.KindU64 {
-			l.block.SetWord(l.words[i], *(*uint64)(p))
+		if x := unsafe.Add(args, c.offset); c.kind == ptx.KindU64 {
+			p.block.SetWord(p.words[i], *(*uint64)(x))
 		} else {
-			l.block.SetWord(l.words[i], uint64(*(*uint32)(p)))
+			p.block.SetWord(p.words[i], uint64(*(*uint32)(x)))
 		}
 	}
 	return nil
 }
 
-// find gets the launch for h.sizes, laying it out if it is new.
-func (h *Handle[A]) find(args *A) (*laid, error) {
+// find gets what is kept for h.sizes.
+func (h *Handle[A]) find() *laid {
 	l := h.laid[h.sizes]
 	if l == nil {
-		var err error
-		if l, err = h.lay(args); err != nil {
-			return nil, err
-		}
 		if len(h.laid) >= maxLaid {
 			clear(h.laid)
 		}
+		l = &laid{sizes: h.sizes}
 		h.laid[h.sizes] = l
 	}
 	h.last = l
-	return l, nil
+	return l
 }
 
 // lay asks the kernel for the launch, and finds out which parameters follow which tensor.
-func (h *Handle[A]) lay(args *A) (*laid, error) {
+func (h *Handle[A]) lay(args *A) (*place, error) {
 	shape := &Shape{sizes: h.sizes}
 	slots := map[*ptx.Buffer]int{}
 	for i := range h.sig.tensors {
@@ -172,7 +193,7 @@ func (h *Handle[A]) lay(args *A) (*laid, error) {
 		return nil, fmt.Errorf("signature: %s: %w", h.sig.name, err)
 	}
 	launch.PDL = launch.PDL || h.PDL
-	l := &laid{sizes: h.sizes}
+	p := new(place)
 	for i := range params.Len() {
 		a := params.At(i)
 		b, offset := a.Buffer, a.Offset
@@ -183,17 +204,20 @@ func (h *Handle[A]) lay(args *A) (*laid, error) {
 			continue
 		}
 		slot, ok := slots[b]
-		if !ok {
-			return nil, fmt.Errorf("signature: %s: parameter %s holds a buffer that is no tensor of the signature", h.sig.name, h.entry.Params[i].Name)
+		if !ok && b.Device != 0 {
+			continue // the kernel's own workspace, which stays where it is
 		}
-		l.moves = append(l.moves, move{tensor: slot, param: i, isMap: a.Map != nil, offset: uint64(offset)})
-		l.at = append(l.at, b.Device+uint64(offset))
+		if !ok {
+			return nil, fmt.Errorf("signature: %s: parameter %s holds a buffer that is no tensor of the signature and has no address", h.sig.name, h.entry.Params[i].Name)
+		}
+		p.moves = append(p.moves, move{tensor: slot, param: i, isMap: a.Map != nil, offset: uint64(offset)})
+		p.at = append(p.at, b.Device+uint64(offset))
 	}
 	for _, c := range h.sig.scalars {
-		l.words = append(l.words, paramOf(h.entry, c))
+		p.words = append(p.words, paramOf(h.entry, c))
 	}
-	l.block, err = h.load(launch, params)
-	return l, err
+	p.block, err = h.load(launch, params)
+	return p, err
 }
 
 // bytes is the memory from the first element to behind the last.

@@ -3,6 +3,7 @@ package signature
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -28,6 +29,14 @@ type block struct {
 func (b *block) SetWord(i int, v uint64)      { b.words[i] = v }
 func (b *block) SetMap(i int, v uint64) error { b.maps[i] = v; b.moves++; return b.refuse }
 func (b *block) Queue(s uintptr) error        { b.queued = append(b.queued[:0], s); return nil }
+
+// now is where parameter i points.
+func (b *block) now(i int) uint64 {
+	if at, ok := b.maps[i]; ok {
+		return at
+	}
+	return b.words[i]
+}
 
 type stream uintptr
 
@@ -64,7 +73,13 @@ func declared(t testing.TB) (*Signature[product], *ptx.Entry, func(ptx.Launch, *
 		}
 		bl := &block{words: map[int]uint64{}, maps: map[int]uint64{}, queued: make([]uintptr, 0, 1)}
 		for i := range args.Len() {
-			bl.words[i] = args.At(i).Bits
+			a := args.At(i)
+			bl.words[i] = a.Bits
+			if a.Map != nil {
+				bl.maps[i] = a.Map.Buffer.Device
+			} else if a.Buffer != nil {
+				bl.words[i] = a.Buffer.Device + uint64(a.Offset)
+			}
 		}
 		made = append(made, bl)
 		return bl, nil
@@ -89,31 +104,69 @@ func TestLaunchPacksAddressesAndScalars(t *testing.T) {
 	if err := h.Launch(stream(7), p); err != nil {
 		t.Fatal(err)
 	}
-	p.A.Addr, p.B.Addr, p.Alpha = 0x5000, 0x6002, 1.5
-	if err := h.Launch(stream(9), p); err != nil {
+	p.Alpha = 1.5
+	if err := h.Launch(stream(9), p); err != nil { // the same place: nothing but the scalar changes
 		t.Fatal(err)
 	}
 	b := (*made)[0]
-	if len(*made) != 1 || b.maps[0] != 0x5000 || b.words[1] != 0x6006 || b.words[4] != 0x3fc00000 || b.words[3] != 3 || b.queued[0] != 9 {
+	if len(*made) != 1 || b.moves != 0 || b.words[4] != 0x3fc00000 || b.words[3] != 3 || b.queued[0] != 9 {
 		t.Errorf("%d laid out, block %+v", len(*made), b)
 	}
-	// The same address again moves nothing; other sizes lay out another launch; the first sizes find theirs again.
+	// Other sizes lay out another launch; the first sizes find theirs again.
 	for _, m := range []int{3, 4, 3} {
-		q := right(m, 8, 24)
-		q.A.Addr = 0x5000
-		if err := h.Launch(stream(1), q); err != nil {
+		if err := h.Launch(stream(1), right(m, 8, 24)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(*made) != 2 || b.moves != 1 || (*made)[1].words[3] != 4 {
-		t.Errorf("%d laid out, %d moves of the first's map, rows %d", len(*made), b.moves, (*made)[1].words[3])
+	if len(*made) != 2 || (*made)[1].words[3] != 4 {
+		t.Errorf("%d laid out, rows %d", len(*made), (*made)[1].words[3])
 	}
 	if err := h.Launch(stream(1), right(13, 8, 16)); err == nil || !strings.Contains(err.Error(), "no such grid") {
 		t.Errorf("a loader's error became %v", err)
 	}
-	b.refuse = errors.New("cannot move")
-	p = right(3, 8, 24)
-	if err := h.Launch(stream(1), p); !errors.Is(err, b.refuse) {
+}
+
+// A launch keeps some places and moves between the rest: whatever was launched before, the block that is queued has the addresses of the call.
+func TestTensorsInEverChangingPlaces(t *testing.T) {
+	s, entry, load, made := declared(t)
+	h, err := s.Bind(entry, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 3000 {
+		p := right(3, 8, 24)
+		p.A.Addr, p.B.Addr, p.D.Addr = 16*uint64(rng.IntN(12)+1), 2*uint64(rng.IntN(12)+1), 4*uint64(rng.IntN(12)+1)
+		if err := h.Launch(stream(i), p); err != nil {
+			t.Fatal(err)
+		}
+		var got *block
+		for _, b := range *made {
+			if len(b.queued) > 0 && b.queued[0] == uintptr(i) {
+				got = b
+			}
+		}
+		if i == 0 {
+			continue // stream 0 is every block's first
+		}
+		if got == nil || got.now(0) != p.A.Addr || got.now(1) != p.B.Addr+4 || got.now(2) != p.D.Addr {
+			t.Fatalf("launch %d of %#x %#x %#x queued %+v", i, p.A.Addr, p.B.Addr, p.D.Addr, got)
+		}
+	}
+	moves := 0
+	for _, b := range *made {
+		moves += b.moves
+	}
+	if len(*made) > 1<<placeBits || len(*made) < 1<<placeBits/2 || moves < 1000 {
+		t.Errorf("%d places, %d moves", len(*made), moves)
+	}
+	(*made)[0].refuse = errors.New("cannot move")
+	for i := range 200 {
+		p := right(3, 8, 24)
+		p.A.Addr = 0x10000 + 16*uint64(i)
+		err = errors.Join(err, h.Launch(stream(1), p))
+	}
+	if !errors.Is(err, (*made)[0].refuse) {
 		t.Errorf("a refused move became %v", err)
 	}
 }
@@ -235,7 +288,7 @@ func TestDeclarationsThatMakeNoSense(t *testing.T) {
 
 func aOf(p *product) *Tensor { return &p.A }
 
-// A launch that is laid out already costs no allocation, whether or not its tensors have moved.
+// A launch of sizes that were met before costs no allocation, whether or not its tensors have moved.
 func TestLaunchAllocatesNothing(t *testing.T) {
 	s, entry, load, _ := declared(t)
 	h, err := s.Bind(entry, load)
@@ -245,7 +298,7 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 	at := uint64(0x10000)
 	to := stream(1)
 	var on Stream = to // as *cuda.Stream, a pointer, would be: boxed once
-	n := testing.AllocsPerRun(1000, func() {
+	launch := func() {
 		at += 16
 		p := product{A: Packed(at, num.BF16, 3, 24), B: Packed(at, num.BF16, 8, 24), D: Packed(at, num.F32, 8, 3), Alpha: float32(at)}
 		p.B.Strides[0] = 32
@@ -256,8 +309,11 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 		if err := h.Launch(on, &p); err != nil {
 			t.Fatal(err)
 		}
-	})
-	if n != 0 {
+	}
+	for range 4000 { // every place that is kept has been met
+		launch()
+	}
+	if n := testing.AllocsPerRun(1000, launch); n != 0 {
 		t.Errorf("%v allocations a launch", n)
 	}
 }

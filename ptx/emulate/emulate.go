@@ -30,8 +30,19 @@ type Emulator struct {
 	Trace map[*ptx.Inst]map[string]bool
 	// Timeline, where not nil, is filled with what happened when, in the time of its latency model.
 	Timeline *Timeline
+	// Watch, where not nil, is called with every way station of a result: accumulator registers read, words that threads write to shared memory, boxes that TMA stores.
+	Watch func(Event)
 	// After, where not nil, is called with what was counted.
 	After func(*Counts)
+}
+
+// Event is one way station of a result, for one thread.
+type Event struct {
+	In         *ptx.Inst
+	Warp, Lane int      // of the CTA, of the warp
+	Off        int      // bytes from the start of shared memory; −1: a register
+	Words      []uint32 // what was read, or written there from Off on
+	At         [5]int   // of a box: its coordinates
 }
 
 // When says when an asynchronous operation that may be done any time is done.

@@ -218,7 +218,7 @@ func loadShared(n int) op {
 
 func storeShared(n int) op {
 	return func(w *warp, c *code) {
-		if p := w.dense(&w.r[c.a], 4*n, true); p != nil {
+		if p := w.dense(&w.r[c.a], 4*n, true); p != nil && w.m.opt.Watch == nil {
 			for i := range n {
 				scatter(p[4*i:], &w.r[c.s[1+i]], n)
 			}
@@ -233,6 +233,7 @@ func storeShared(n int) op {
 			for i := range n {
 				binary.LittleEndian.PutUint32(p[4*i:], w.r[c.s[1+i]][l])
 			}
+			w.watchBytes(l, w.r[c.a][l], p)
 		}
 	}
 }
@@ -249,6 +250,7 @@ func storeMatrix(w *warp, c *code) {
 		for q := range 4 {
 			binary.LittleEndian.PutUint32(p[4*q:], x[4*(l%8)+q])
 		}
+		w.watchBytes(l, w.r[c.a][l], p)
 	}
 }
 

@@ -1,6 +1,7 @@
 package emulate
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -181,4 +182,24 @@ type Counts struct {
 	Shared    int64            `json:"shared_accesses"` // by warps: ld, st and their matrix forms
 	Wavefront int64            `json:"wavefronts"`      // they took
 	Least     int64            `json:"wavefronts_without_conflicts"`
+}
+
+// watch tells the watcher what the lane's instruction under way did.
+func (w *warp) watch(lane, off int, at [5]int, words []uint32) {
+	if w.m.opt.Watch != nil {
+		w.m.opt.Watch(Event{w.m.code[w.at].in, w.id, lane, off, words, at})
+	}
+}
+
+// watchBytes is watch of bytes that the lane has just written to its CTA's shared memory.
+func (w *warp) watchBytes(lane int, addr uint32, p []byte) {
+	if w.m.opt.Watch == nil {
+		return
+	}
+	words := make([]uint32, len(p)/4)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(p[4*i:])
+	}
+	off, _ := w.own(addr)
+	w.watch(lane, off, [5]int{}, words)
 }

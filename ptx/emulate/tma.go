@@ -150,6 +150,7 @@ func (w *warp) queueStore(o *transfer, l int) {
 	}
 	w.bulk.owner = l + 1
 	w.bulk.open = true
+	w.watch(l, o.off, o.at, nil)
 	o.group = w.bulk.groups + 1
 	e := epoch{w.bulkAgent(0), uint32(o.group)}
 	w.m.check(&access{t: w.t, off: o.off, bytes: o.bytes, async: true, by: e, know: o.know, pc: w.at})

@@ -88,6 +88,9 @@ func accRead(w *warp, c *code) {
 	for i := range t {
 		row := q*16 + i/4 + e/2%2*8
 		t[i] = math.Float32bits(a.vals[row*a.n+col+i%4*2+e%2])
+		if w.m.opt.Watch != nil {
+			w.watch(i, -1, [5]int{}, []uint32{t[i]})
+		}
 	}
 	w.put(c.d, &t)
 }

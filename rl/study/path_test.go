@@ -129,3 +129,39 @@ func TestStudyWithoutEnumeration(t *testing.T) {
 }
 
 type opaque struct{ tasks.Task }
+
+// Policies of two seeds are one subject: every prompt is drawn from its own policy, in order, its values are that policy's, and both halves have both.
+func TestPoolOfPolicies(t *testing.T) {
+	a, b := policy(t), policy(t)
+	s := Pool(a, b)
+	if len(s.Prompts) != len(a.HeldOut)+len(b.HeldOut) || len(Pool(a).Prompts) != len(a.HeldOut) {
+		t.Fatalf("%d prompts", len(s.Prompts))
+	}
+	var starts []rl.Start
+	for _, k := range []int{3, 0, 5, 1} {
+		starts = append(starts, rl.Start{Prompt: s.Prompts[k], Streams: []uint64{7, 8}})
+	}
+	d, err := s.World.Draw(context.Background(), rl.Draw{Starts: starts, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range d.Groups {
+		own, at := a, strings.TrimPrefix(g.Prompt.ID, "0/")
+		if strings.HasPrefix(g.Prompt.ID, "1/") {
+			own, at = b, strings.TrimPrefix(g.Prompt.ID, "1/")
+		}
+		want, err := own.Draw(context.Background(), rl.Draw{Starts: []rl.Start{{Prompt: tasks.Prompt{ID: at, Text: at}, Streams: []uint64{7, 8}}}, Seed: 2})
+		if err != nil || g.Prompt.ID != starts[i].Prompt.ID || want.Groups[0].Rollouts[1].Text != g.Rollouts[1].Text {
+			t.Errorf("%v: %+v", err, g.Prompt)
+		}
+	}
+	ways, err := s.Ways()
+	if err != nil || len(ways) != len(s.Prompts) || ways[1] == nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	c.Group, c.Bootstrap, c.Later = 6, 50, 1
+	if res, err := Run(context.Background(), c, s, func(string, ...any) {}); err != nil || res.Values == nil || !strings.Contains(res.Task, "2 policies") {
+		t.Errorf("%v", err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"heddle/rl"
 	"heddle/rl/tasks"
@@ -234,22 +235,30 @@ func (st *study) ladder(ctx context.Context) error {
 	if st.judge[0].Value != nil {
 		kinds = append(kinds, Exact)
 	}
-	for _, k := range kinds {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r := &Rung{Kind: k, Asked: st.c.FalseAlarms, predictor: exact{}}
-		if k != Exact {
-			r.predictor = st.view.fit(k, st.fit)
-		}
-		r.below = calibrate(r.predictor, st.fit, st.c.FalseAlarms)
-		r.fires = r.below.all(st.judge)
-		r.AUC, r.Calibration, r.Trigger = st.curve(r.predictor, st.groups), calibration(r.predictor, st.judge), quality(r.fires, st.judge)
-		st.res.Ladder = append(st.res.Ladder, r)
-		st.talk("%-16s %s\n", k, summary(r))
+	rungs := make([]*Rung, len(kinds))
+	var wg sync.WaitGroup
+	for i, k := range kinds {
+		wg.Go(func() { rungs[i] = st.climb(k) })
 	}
+	wg.Wait()
+	for _, r := range rungs {
+		st.talk("%-16s %s\n", r.Kind, summary(r))
+	}
+	st.res.Ladder = rungs
 	st.res.Adds = st.adds()
 	return nil
+}
+
+// climb fits and judges one rung.
+func (st *study) climb(k Kind) *Rung {
+	r := &Rung{Kind: k, Asked: st.c.FalseAlarms, predictor: exact{}}
+	if k != Exact {
+		r.predictor = st.view.fit(k, st.fit)
+	}
+	r.below = calibrate(r.predictor, st.fit, st.c.FalseAlarms)
+	r.fires = r.below.all(st.judge)
+	r.AUC, r.Calibration, r.Trigger = st.curve(r.predictor, st.groups), calibration(r.predictor, st.judge), quality(r.fires, st.judge)
+	return r
 }
 
 func summary(r *Rung) string {
@@ -315,12 +324,16 @@ func (st *study) later(ctx context.Context) error {
 		return err
 	}
 	groups := byPrompt(traces)
+	var wg sync.WaitGroup
 	for _, r := range st.res.Ladder {
 		if r.Kind == Exact { // of the policy before
 			continue
 		}
-		r.Later = &LaterRung{AUC: st.curve(r.predictor, groups), Calibration: calibration(r.predictor, traces), Trigger: quality(r.below.all(traces), traces)}
+		wg.Go(func() {
+			r.Later = &LaterRung{AUC: st.curve(r.predictor, groups), Calibration: calibration(r.predictor, traces), Trigger: quality(r.below.all(traces), traces)}
+		})
 	}
+	wg.Wait()
 	st.talk("the later policy is right in %.1f %%\n", 100*share(traces))
 	return nil
 }

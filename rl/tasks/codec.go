@@ -10,8 +10,9 @@ import (
 type Codec interface {
 	Size() int
 	End() int32
-	Encode(text string) ([]int32, error)
-	Decode(ids []int32) (string, error) // without End and what follows it
+	Prompt(text string) ([]int32, error) // of a prompt, in the frame that the model knows
+	Encode(text string) ([]int32, error) // of a completion, or a part of one
+	Decode(ids []int32) (string, error)  // without End and what follows it
 }
 
 // Symbols is the codec of an alphabet: id 0 is the end, id i+1 symbol i. Text is cut greedily, the longest symbol first.
@@ -36,6 +37,9 @@ func NewSymbols(alphabet []string) (*Symbols, error) {
 
 func (s *Symbols) Size() int  { return len(s.list) + 1 }
 func (s *Symbols) End() int32 { return 0 }
+
+// Prompt has no frame.
+func (s *Symbols) Prompt(text string) ([]int32, error) { return s.Encode(text) }
 
 // Encode refuses text with anything else in it.
 func (s *Symbols) Encode(text string) (ids []int32, err error) {

@@ -263,3 +263,28 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// The first whole number after the last "=" is the answer, or the first of all.
+func TestArithmeticReadsTheAnswer(t *testing.T) {
+	task := Arithmetic{Digits: 2}
+	p := Prompt{Text: "What is 57 + 68? Reply with the number alone."}
+	for text, want := range map[string]float64{"125": 1, "125.": 1, "The sum is 125, not 126": 1, "57 + 68 = 125": 1, "57 + 68 = 125 = 124": 0, "57 + 68 =": 0, "126": 0, "1250": 0, "0125": 0, "none": 0, "": 0} {
+		if v, err := task.Verify(context.Background(), p, text); err != nil || v != (Verdict{want, Kept}) {
+			t.Errorf("%q: %+v %v, want %g", text, v, err, want)
+		}
+	}
+	for _, bad := range []string{"", "What is 57?", "What is -1 + 2? Reply with the number alone.", "What is 99999999999999999999 + 1? Reply with the number alone."} {
+		if _, err := task.Verify(context.Background(), Prompt{Text: bad}, "1"); err == nil {
+			t.Errorf("%q is a prompt", bad)
+		}
+	}
+	for level := range task.Levels() {
+		for i := range uint64(50) {
+			q := task.Prompt(Draw{Seed: 1, Index: i, Level: level, HeldOut: i%2 == 0})
+			var a, b int
+			if n, _ := fmt.Sscanf(q.Text, question, &a, &b); n != 2 || len(fmt.Sprint(a))+len(fmt.Sprint(b)) != level+2 || heldOut(q.Text) != (i%2 == 0) {
+				t.Errorf("level %d: %q", level, q.Text)
+			}
+		}
+	}
+}

@@ -267,6 +267,33 @@ func TestRowsDoNotDependOnTheBatch(t *testing.T) {
 	}
 }
 
+// Logits are the head's products with the hidden state. A sum of H products of numbers up to |h|·|w| in float32 is off by at most
+// H·2⁻²⁴·Σ|h·w|.
+func TestHiddenIsWhatTheHeadReads(t *testing.T) {
+	for name, c := range families() {
+		d := decoder(t, c, blas.BestSet(), 1)
+		logits, hidden := make([]float32, c.Vocab), make([]float32, c.Hidden)
+		if err := d.Forward([]sample.Feed{{Seq: d.Fork(sample.None, 0), Tokens: text(5, 2)}, {Seq: d.Fork(sample.None, 0), Tokens: text(9, 1), Logits: logits, Hidden: hidden}}); err != nil {
+			t.Fatal(err)
+		}
+		role := hf.Head
+		if c.Tied {
+			role = hf.Embed
+		}
+		w, _ := values(hf.Param{Role: role, Layer: -1, Expert: -1, Shape: []int{c.Vocab, c.Hidden}})
+		for v := range c.Vocab {
+			sum, size := 0.0, 0.0
+			for i, h := range hidden {
+				x := float64(h) * float64(w[v*c.Hidden+i])
+				sum, size = sum+x, size+math.Abs(x)
+			}
+			if math.Abs(sum-float64(logits[v])) > float64(c.Hidden)*0x1p-24*size || size == 0 {
+				t.Fatalf("%s: logit %d is %g, the hidden state gives %g", name, v, logits[v], sum)
+			}
+		}
+	}
+}
+
 // The logits of a peer's model are the peer's, as near as parity's rule for float32 asks.
 func TestPeersLogits(t *testing.T) {
 	for _, name := range golden.Names() {

@@ -108,6 +108,19 @@ func TestGenerationConfigAddsEnds(t *testing.T) {
 	}
 }
 
+// The ends that config.json names are ends of texts; a tokenizer larger than the model is refused.
+func TestCheckTakesTheEnds(t *testing.T) {
+	m := Model{Tokenizer: words(t)}
+	m.Config.Vocab, m.Config.EOS = m.Tokenizer.VocabSize(), []int{5, 7}
+	if err := m.check(); err != nil || !slices.Equal(m.Stop, []int32{5, 7}) {
+		t.Errorf("ends %v, %v", m.Stop, err)
+	}
+	m.Config.Vocab--
+	if err := m.check(); err == nil {
+		t.Error("no error for a tokenizer with more tokens than the model")
+	}
+}
+
 func TestReadAsks(t *testing.T) {
 	asks, err := ReadAsks(write(t, "p.txt", "one\r\n\ntwo {\"prompt\": 1}\n"))
 	if err != nil || len(asks) != 2 || asks[0].Prompt != "one" || asks[1].Prompt != `two {"prompt": 1}` {

@@ -13,7 +13,7 @@ func TestPackedByColumnsAndRows(t *testing.T) {
 	for _, set := range machineSets(t) {
 		p := NewPoolFor(set, 1)
 		r := rand.New(rand.NewPCG(8, 8))
-		for _, s := range []shape{{3, 33, 20}, {2, 64, 300}, {1, 16, 513}, {1, 1, 1}} {
+		for _, s := range []shape{{3, 33, 20}, {2, 64, 300}, {1, 16, 513}, {2, 40, 515}, {1, 1, 1}} {
 			g, _ := product[float32](r, s, false, false, false)
 			clear(g.C) // also between the rows
 			Gemm(p, g)
