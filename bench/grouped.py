@@ -79,7 +79,7 @@ def tensors(about):
 
 def timed(f):
     a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda._sleep(200000)  # so that the launch is queued before it runs
+    torch.cuda._sleep(2000000)  # a millisecond: the launch is queued before it runs, however slow the host is after its rest
     a.record()
     f()
     b.record()
