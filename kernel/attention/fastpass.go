@@ -81,7 +81,7 @@ func (b *fastBuilder) fastForward(group ptx.U32) {
 	top := b.first.Add(group.Times(half)) // the consumer's first query
 	query := top.Add(b.row())
 	scale := k.F32(c.simple().scale())
-	scored, part := k.NewAcc(walk), k.NewAcc(slab) // part is a slab of the sum of a step, so that the next scores fit beside it
+	scored, part := k.NewAcc(walk), k.NewAcc(c.D)
 	o := make([]*ptx.Var[ptx.F32], c.D/2)
 	for i := range o {
 		o[i] = ptx.NewVarAt(k, ptx.Lane, k.F32(0))
@@ -91,29 +91,25 @@ func (b *fastBuilder) fastForward(group ptx.U32) {
 		most[g], sum[g] = ptx.NewVarAt(k, ptx.Lane, k.F32(hidden)), ptx.NewVarAt(k, ptx.Lane, k.F32(0))
 	}
 	keys, values := b.ring[0].Consumer(), b.ring[1].Consumer()
-	tile := b.alongD(b.walked[0])
-	score := func() {
+	k.For(k.U32(0), b.end(), k.U32(walk), func(from ptx.U32) {
 		keys.WaitFull()
+		slot := keys.Slot()
 		k.WgmmaFence()
-		b.scores(scored, q, tile.Add(keys.Slot().Times(c.bytes(walk)/16).U64()), rowsOfCTA, walk)
+		b.scores(scored, q, b.alongD(b.walked[0]).Add(slot.Times(c.bytes(walk)/16).U64()), rowsOfCTA, walk)
 		k.WgmmaCommit()
-	}
-	// step takes the keys from token from on, whose scores are on their way. Of the last step's, those beside the queries, not all are seen by all.
-	step := func(from ptx.U32, last bool) {
 		k.WgmmaWait(0)
-		b.release(b.ring[0], keys.Slot())
+		b.release(b.ring[0], slot)
 		keys.Advance()
 		x := make([]*ptx.Var[ptx.F32], scored.Len())
 		for i := range x {
 			x[i] = ptx.NewVarAt(k, ptx.Lane, scored.F32(i))
 		}
-		if !last {
-			score() // the next step's are on their way during this one's exponentials
-		}
-		for i := 0; last && i < len(x); i++ {
-			key := from.Add(b.column()).Plus(i/4*8 + i%2)
-			x[i].Set(key.Le(query.Plus(i/2%2*8)).SelectF32(x[i].Get(), k.F32(hidden)))
-		}
+		k.If(from.Plus(walk-1).Gt(top), func() { // some are not seen by all queries of the consumer
+			for i, v := range x {
+				key := from.Add(b.column()).Plus(i/4*8 + i%2)
+				v.Set(key.Le(query.Plus(i/2%2*8)).SelectF32(v.Get(), k.F32(hidden)))
+			}
+		})
 		var shrink [2]ptx.F32
 		p := make([]ptx.F32, len(x))
 		for g := range 2 {
@@ -140,23 +136,17 @@ func (b *fastBuilder) fastForward(group ptx.U32) {
 		}
 		a := fragments(p)
 		values.WaitFull()
-		slot := values.Slot()
-		for s := range c.D / slab {
-			k.WgmmaFence()
-			b.weighted(part, a, b.alongTokens(b.walked[1].Plus(s*walk*128), walk).Add(slot.Times(c.bytes(walk)/16).U64()), k.Bool(false))
-			k.WgmmaCommit()
-			k.WgmmaWait(0)
-			for i := range part.Len() {
-				v := o[s*part.Len()+i]
-				v.Set(v.Get().FMA(shrink[i/2%2], part.F32(i)))
-			}
-		}
+		slot = values.Slot()
+		k.WgmmaFence()
+		b.weighted(part, a, b.alongTokens(b.walked[1], walk).Add(slot.Times(c.bytes(walk)/16).U64()), k.Bool(false))
+		k.WgmmaCommit()
+		k.WgmmaWait(0)
 		b.release(b.ring[1], slot)
 		values.Advance()
-	}
-	score()
-	k.For(k.U32(0), b.first, k.U32(walk), func(from ptx.U32) { step(from, false) })
-	step(b.first, true)
+		for i := range o {
+			o[i].Set(o[i].Get().FMA(shrink[i/2%2], part.F32(i)))
+		}
+	})
 	out := make([]ptx.F32, len(o))
 	heads := f.g.Mul(f.r.U32)
 	for g := range 2 {

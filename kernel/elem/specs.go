@@ -116,7 +116,7 @@ func AdamW(low num.DType) Spec {
 			g := x[3].Mul(x[4])
 			m := x[1].Mul(x[5]).Add(g.Mul(x[6]))
 			v := x[2].Mul(x[7]).Add(g.Mul(g).Mul(x[8]))
-			step := m.Mul(v.Mul(x[11]).Sqrt().Add(x[9]).RcpApprox())
+			step := m.Div(v.Mul(x[11]).Sqrt().Add(x[9]))
 			w := x[0].Mul(x[12]).Sub(step.Mul(x[10]))
 			return []ptx.F32{w, m, v, w}
 		},
