@@ -48,8 +48,12 @@ func TestPicturesNameWhatTheyShow(t *testing.T) {
 		"forest": func(w io.Writer) error {
 			return ForestSVG(w, a, []Effect{{Label: "first", Value: 1, Low: 0, High: 2, Expected: &half}, {Label: "second", Value: -1, Low: -2, High: 0}})
 		},
-		"dots": func(w io.Writer) error { return DotsSVG(w, a, []string{"first", "second", "none"}, []Dot{{"x", 0, 0, 0}, {"y", 1, 1, 1}}) },
-		"bars": func(w io.Writer) error { return BarsSVG(w, a, []string{"first", "second"}, []string{"g", "h"}, [][]float64{{1, 2}, {2, 1}}) },
+		"dots": func(w io.Writer) error {
+			return DotsSVG(w, a, []string{"first", "second", "none"}, []Dot{{"x", 0, 0, 0}, {"y", 1, 1, 1}})
+		},
+		"bars": func(w io.Writer) error {
+			return BarsSVG(w, a, []string{"first", "second"}, []string{"g", "h"}, [][]float64{{1, 2}, {2, 1}})
+		},
 	} {
 		var b bytes.Buffer
 		if err := draw(&b); err != nil {
