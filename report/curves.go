@@ -31,9 +31,9 @@ type Curve struct {
 	Dots      bool // points are marked too
 }
 
-// palette is Okabe and Ito's, which colour-blind readers tell apart, and black.
+// palette is Okabe and Ito's, which colour-blind readers tell apart, then grey and two more.
 func palette(i int) color.RGBA {
-	list := []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x33, 0x33, 0x33, 0xff}, {0x99, 0x99, 0x99, 0xff}}
+	list := []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x33, 0x33, 0x33, 0xff}, {0x99, 0x99, 0x99, 0xff}, {0x8c, 0x56, 0x1a, 0xff}, {0x7a, 0x00, 0x99, 0xff}}
 	return list[i%len(list)]
 }
 
@@ -123,7 +123,7 @@ func addCurve(p *plot.Plot, c Curve, col color.RGBA) error {
 type Effect struct {
 	Label            string
 	Value, Low, High float64
-	Expected         *float64 // a cross beside it
+	Expected         *float64 // a ring around it
 }
 
 // ForestSVG draws effects with their intervals, the first on top.
@@ -160,7 +160,7 @@ func ForestSVG(w io.Writer, a Axes, rows []Effect) error {
 		if err != nil {
 			return err
 		}
-		x.GlyphStyle = draw.GlyphStyle{Color: palette(1), Radius: vg.Points(3), Shape: draw.CrossGlyph{}}
+		x.GlyphStyle = draw.GlyphStyle{Color: palette(1), Radius: vg.Points(5), Shape: draw.RingGlyph{}}
 		p.Add(x)
 		p.Legend.Add("by enumeration", x)
 	}

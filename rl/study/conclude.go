@@ -25,7 +25,7 @@ func (r *Result) others(say func(string, ...any)) {
 	for _, a := range r.Arms {
 		if a.Trigger == string(Entropy) && a.Branches == 1 && a.Action != Stop && a.Holm < 0.05 {
 			like := r.find("random / " + string(a.Action))
-			say("Not named before: %s gains %s for %+.0f %% of tokens, p = %.2g after Holm's adjustment; the random trigger of the same rate %s.", a.Name(), points(a.Gain), 100*a.Relative, a.Holm, points(like.Gain))
+			say("Not named before: %s changes success by %s, at %.0f %% of the control's tokens, p = %.2g after Holm's adjustment; the random trigger of the same rate by %s.", a.Name(), points(a.Gain), 100*(1+a.Relative), a.Holm, points(like.Gain))
 		}
 	}
 	w, s := r.find(string(Window)+" / "+string(ForkCut)), r.find("window shuffled within prompt / "+string(ForkCut))

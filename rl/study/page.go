@@ -65,7 +65,7 @@ func (r *Result) pictures() (out []picture, err error) {
 		{"How much of the variance of that chance lies within prompts.", r.variancePicture},
 		{"Reliability: what the entropy predictor says, and what happened, on the frozen policy and after reinforcement.", r.reliabilityPicture},
 		{"False alarms asked for and got on prompts the threshold was not set on.", r.ratePicture},
-		{"Gain of every arm with its 95 % interval over prompts. Where the value of a prefix is exact, the cross is the gain that enumeration expects.", r.forestPicture},
+		{"Gain of every arm with its 95 % interval over prompts. Where the value of a prefix is exact, the ring is the gain that enumeration expects.", r.forestPicture},
 		{"Gain beside extra tokens, the control's tokens being 1.", r.paretoPicture},
 		{"Held-out success of the policy alone while it is trained with each arm, over the tokens that were drawn (mean of seeds).", r.learningPicture(false)},
 		{"The same over wall time.", r.learningPicture(true)},
@@ -225,7 +225,7 @@ func (r *Result) forestPicture(w io.Writer) error {
 		if a.Action == Stop {
 			continue // its loss would squeeze the others
 		}
-		e := report.Effect{Label: a.Name(), Value: 100 * a.Gain.Value, Low: 100 * a.Gain.Low, High: 100 * a.Gain.High}
+		e := report.Effect{Label: strings.Replace(a.Name(), "shuffled within prompt", "shuffled", 1), Value: 100 * a.Gain.Value, Low: 100 * a.Gain.Low, High: 100 * a.Gain.High}
 		if a.Expected != nil {
 			x := 100 * *a.Expected
 			e.Expected = &x
