@@ -172,6 +172,9 @@ func TestNewestCheckpointsStay(t *testing.T) {
 		t.Fatalf("got %v, damaged %v, %v", c, damaged, err)
 	}
 	c.Close()
+	if _, err := Open(filepath.Join(root, "step-00000005")); err == nil || !strings.Contains(err.Error(), "there is no ") {
+		t.Errorf("a step that was never saved: got %v", err)
+	}
 	if err := s.Clean(3); err != nil {
 		t.Fatal(err)
 	}

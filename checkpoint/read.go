@@ -67,6 +67,9 @@ func (c *Checkpoint) path(rank int) string { return filepath.Join(c.Dir, rankFil
 func (c *Checkpoint) readManifest() error {
 	mark, err := readSmall(filepath.Join(c.Dir, completeName), 1<<10)
 	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(c.Dir); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("checkpoint: there is no %s; hint: ls %s", c.Dir, filepath.Dir(c.Dir))
+		}
 		return fmt.Errorf("checkpoint: %s is not complete: it has no file %s", c.Dir, completeName)
 	}
 	if err != nil {

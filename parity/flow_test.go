@@ -242,7 +242,7 @@ func TestWeightGradientsComeWhileTheScatterIsOnItsWay(t *testing.T) {
 				state, adds = "on its way", 0
 			case state == "on its way" && call.Op == "contract add" && strings.IndexByte(call.Args[0].Letters, 'b') < 0: // into a weight's gradient
 				adds++
-			case state == "on its way" && call.Op == "norm back":
+			case state == "on its way" && call.Op == "norm back add":
 				if want := map[string]int{"attention": 4, "mlp": 3}[block]; adds != want {
 					t.Errorf("%s of layer %d: %d weight gradients while its scatter is on its way, want %d", block, call.Layer, adds, want)
 				}

@@ -162,6 +162,9 @@ func TestMemoryGivesNumbersAndAPicture(t *testing.T) {
 	if most != v.Peak || err != nil || !strings.Contains(string(picture), "fsdp4 over one training step") {
 		t.Errorf("peak %d, of stages %d; %v", v.Peak, most, err)
 	}
+	if code, out, errs := command("memory", "--scheme", "single", "--svg", "-"); code != cli.OK || !strings.HasPrefix(out, "<svg") || !strings.HasSuffix(strings.TrimSpace(out), "</svg>") {
+		t.Errorf("the picture alone: code %d, %.80q, %q", code, out, errs)
+	}
 	code, out, errs = command("memory", "--scheme", "megatron2", "--recompute", "every2", "--accumulate", "2")
 	if code != cli.OK || !strings.Contains(out, "optimizer") || !strings.Contains(out, "Peak ") {
 		t.Errorf("code %d, %q, %q", code, out, errs)

@@ -25,6 +25,9 @@ func TestKernelsListAndPrint(t *testing.T) {
 	if code, _, errs := command("kernels", "ptx", "gemmm"); code != cli.Usage || !strings.Contains(errs, "one of") {
 		t.Errorf("an unknown kernel: code %d, stderr %q", code, errs)
 	}
+	if code, _, errs := command("kernels", "ptx", "nosuch"); code != cli.Usage || !strings.Contains(errs, "heddle kernels list") || len(errs) > 200 {
+		t.Errorf("a kernel like none: code %d, stderr %q", code, errs)
+	}
 }
 
 func TestKernelsEmulateTellsWhatHappened(t *testing.T) {

@@ -21,7 +21,7 @@ type memoryCmd struct {
 	Recompute  string `default:"selective" help:"What Backward rebuilds: none, selective, full, or everyN."`
 	Accumulate int    `default:"1" help:"Micro-batches of the step."`
 	DType      string `name:"dtype" enum:"f32,f64" default:"f32" help:"Type of weights and activations: f32 or f64."`
-	SVG        string `name:"svg" placeholder:"FILE" help:"Write a picture: bytes held over the step, by category."`
+	SVG        string `name:"svg" placeholder:"FILE" help:"Also write a picture, bytes held over the step by category; - for stdout alone."`
 }
 
 func (memoryCmd) Help() string {
@@ -52,6 +52,9 @@ func (c *memoryCmd) Run(env *cli.Env) error {
 	h, err := parity.HeldOver(parity.NewInput(cfg, c.Batch, c.Seq, 1, 1), g.Schemes[0], g.Schedules[0], t)
 	if err != nil {
 		return err
+	}
+	if c.SVG == "-" {
+		return report.HeldSVG(env.Out, heldPicture(h))
 	}
 	if c.SVG != "" {
 		err := atomicfile.Write(atomicfile.OS{}, c.SVG, func(w io.Writer) error { return report.HeldSVG(w, heldPicture(h)) })

@@ -124,14 +124,24 @@ func rows(add func(name, doc string, build func() (kernel.Built, error))) {
 	add("columns", "sums of the columns of a matrix", func() (kernel.Built, error) { return row.NewColumns(row.ColumnsConfig{Type: num.F32, Last: true}) })
 }
 
-// Find gives the kernel of a name.
+// Find gives the kernel of a name. Where there is none, the error names those that begin like it.
 func Find(name string) (kernel.Kernel, error) {
-	var names []string
+	var alike []string
 	for _, k := range Kernels() {
 		if k.Name == name {
 			return k, nil
 		}
-		names = append(names, k.Name)
+		if family, _, _ := strings.Cut(k.Name, "-"); strings.HasPrefix(name, family) {
+			alike = append(alike, k.Name)
+		}
 	}
-	return kernel.Kernel{}, fmt.Errorf("kernel: no kernel is named %q; hint: one of %s", name, strings.Join(names, ", "))
+	const most = 6
+	hint := "heddle kernels list has their names"
+	if len(alike) > 0 {
+		hint = "one of " + strings.Join(alike[:min(most, len(alike))], ", ")
+		if len(alike) > most {
+			hint += fmt.Sprintf(" and %d more; heddle kernels list has all", len(alike)-most)
+		}
+	}
+	return kernel.Kernel{}, fmt.Errorf("kernel: no kernel is named %q; hint: %s", name, hint)
 }
