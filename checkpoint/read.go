@@ -94,6 +94,9 @@ func readSmall(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
+	if !st.Mode().IsRegular() { // reading a pipe would wait for a writer
+		return nil, fmt.Errorf("checkpoint: %s is not a regular file", path)
+	}
 	if st.Size() > limit {
 		return nil, fmt.Errorf("checkpoint: %s has %d bytes, at most %d are allowed", path, st.Size(), limit)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
 )
 
 // File is an open GGUF file. Its methods may be called from several goroutines.
@@ -20,7 +21,7 @@ type File struct {
 
 // Open reads and checks the front of the file at path; the tensors' data is read later, on demand.
 func Open(path string) (*File, error) {
-	r, err := os.Open(path)
+	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not block before it is refused
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 )
 
 // File is an open safetensors file. Its methods may be called from several goroutines.
@@ -17,7 +18,7 @@ type File struct {
 
 // Open reads and checks the header of the file at path. The data is read later, on demand.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not block before it is refused
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}

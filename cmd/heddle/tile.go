@@ -139,6 +139,9 @@ func (c *tileScheduleCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return cli.Exit(cli.Invalid, err)
 	}
+	if c.L2 < 0 || c.L2 > 1<<20 {
+		return cli.Exitf(cli.Invalid, "tile: L2 of %d MB, want 0 to %d", c.L2, 1<<20)
+	}
 	fast := tile.Axis(c.Fast)
 	if fast == "auto" {
 		fast = ""

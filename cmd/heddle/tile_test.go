@@ -147,7 +147,7 @@ func TestTileCheckExitsByRule(t *testing.T) {
 func TestTileRefusalsAreInvalidNotCrashes(t *testing.T) {
 	for _, args := range [][]string{
 		{"tile", "layout", "(4,8"}, {"tile", "layout"}, {"tile", "layout", "(200,200)"}, {"tile", "swizzle", "3,4"}, {"tile", "swizzle", "--rows=-1"},
-		{"tile", "schedule", "--m=-5"}, {"tile", "depth", "--in", "int4"}, {"tile", "epilogue", "--element", "500,0"}, {"tile", "epilogue", "--bm", "100"},
+		{"tile", "schedule", "--m=-5"}, {"tile", "schedule", "--l2=17592186044417"}, {"tile", "schedule", "--l2=-1"}, {"tile", "depth", "--in", "int4"}, {"tile", "epilogue", "--element", "500,0"}, {"tile", "epilogue", "--bm", "100"},
 	} {
 		if code, out, errs := command(args...); code != cli.Invalid || out != "" || !strings.HasPrefix(errs, "heddle: tile: ") {
 			t.Errorf("%v: code %d, %q, %q", args, code, out, errs)

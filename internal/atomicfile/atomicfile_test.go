@@ -285,3 +285,23 @@ func TestTemporaryNamesAreKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestWriteKeepsPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, link} {
+		err := atomicfile.Write(atomicfile.OS{}, path, fill)
+		if err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("Write over %s: %v, want a refusal", path, err)
+		}
+	}
+	if names, _ := (atomicfile.OS{}).List(dir); len(names) != 2 {
+		t.Errorf("left %v", names)
+	}
+	if st, err := os.Lstat(pipe); err != nil || st.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is now %v, %v", st, err)
+	}
+}

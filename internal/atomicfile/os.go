@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"fmt"
 	"io"
 	"os"
 )
@@ -20,8 +21,13 @@ func (OS) Create(path string) (File, error) {
 // Mkdir makes a folder that everyone may read.
 func (OS) Mkdir(path string) error { return os.Mkdir(path, 0o755) }
 
-// Rename is rename(2): atomic, replaces a file.
-func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+// Rename is rename(2): atomic, replaces a file. A device, pipe or socket at to, or behind a link there, is an error: root would replace /dev/null itself.
+func (OS) Rename(from, to string) error {
+	if st, err := os.Stat(to); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
+		return fmt.Errorf("%s is not a regular file", to)
+	}
+	return os.Rename(from, to)
+}
 
 // RemoveAll removes path and what is below it.
 func (OS) RemoveAll(path string) error { return os.RemoveAll(path) }
