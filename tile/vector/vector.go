@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -82,7 +83,8 @@ func Check(r io.Reader, keep int) (Report, error) {
 	rep := Report{Ops: map[string]Count{}, Failures: []Failure{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 1<<16), maxLine)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
@@ -109,8 +111,13 @@ func Check(r io.Reader, keep int) (Report, error) {
 		}
 		rep.Ops[c.Op] = count
 	}
-	if err := lines.Err(); err != nil {
-		return rep, fmt.Errorf("tile/vector: %w", err)
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return rep, fmt.Errorf("tile/vector: line %d: more than %d bytes", n, maxLine)
+	case err != nil:
+		return rep, fmt.Errorf("tile/vector: line %d: %w", n, err)
+	case rep.Passed+rep.Failed == 0:
+		return rep, errors.New("tile/vector: no case in it, want one JSON object a line")
 	}
 	return rep, nil
 }

@@ -69,3 +69,11 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+func TestFilesWithoutCasesAndEndlessLinesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{"": "no case", "\n \n": "no case", "\n" + strings.Repeat("x", maxLine+1): "line 2: more than"} {
+		if _, err := Check(strings.NewReader(text), 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: got %v, want %q", len(text), err, want)
+		}
+	}
+}
