@@ -128,8 +128,8 @@ func TestAgreesWithTheCard(t *testing.T) {
 			t.Errorf("%s: the emulator's result is %s, the card's %s", p.Name, sum, r.Sum)
 		}
 	}
-	if n == 0 {
-		t.Error("the record is empty")
+	if n < 200 {
+		t.Errorf("the record has %d programs, want at least 200", n)
 	}
 }
 
